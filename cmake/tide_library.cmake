@@ -1,0 +1,37 @@
+# tide_library(NAME DEPENDS a b): the folder NAME under src/ as the target tide_NAME.
+#
+# Every folder gets an include root of its own that holds nothing but a link to it, so a
+# source can include only the folders its target is linked with: the pipeline's direction
+# is checked by the compiler.
+add_library(tide_warnings INTERFACE)
+target_compile_options(tide_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(TIDE_SANITIZE STREQUAL "address")
+  target_compile_options(tide_warnings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tide_warnings INTERFACE -fsanitize=address,undefined)
+elseif(TIDE_SANITIZE STREQUAL "thread")
+  target_compile_options(tide_warnings INTERFACE -fsanitize=thread)
+  target_link_options(tide_warnings INTERFACE -fsanitize=thread)
+endif()
+
+function(tide_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  set(root ${CMAKE_BINARY_DIR}/include/${name})
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${root}/${name} SYMBOLIC)
+  if(sources)
+    add_library(tide_${name} STATIC ${sources})
+    target_include_directories(tide_${name} PUBLIC ${root})
+    target_link_libraries(tide_${name} PUBLIC fmt::fmt PRIVATE tide_warnings)
+    foreach(dependency ${arg_DEPENDS})
+      target_link_libraries(tide_${name} PUBLIC tide_${dependency})
+    endforeach()
+  else()
+    add_library(tide_${name} INTERFACE)
+    target_include_directories(tide_${name} INTERFACE ${root})
+    foreach(dependency ${arg_DEPENDS})
+      target_link_libraries(tide_${name} INTERFACE tide_${dependency})
+    endforeach()
+  endif()
+endfunction()

@@ -1,0 +1,67 @@
+// The contract between the executor and a device. A backend describes (which algorithms a
+// task has and the workspace of each, how it lays out parameters), prepares (once per
+// task), and runs (many times, without allocating). It decides nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "step/step.h"
+
+namespace tide {
+
+// What changes from one training step to the next.
+struct StepState {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;          // counts from 0; keys the dropout masks
+  double learning_rate = 0;
+  std::int64_t update_count = 1;   // counts from 1, for the bias correction of Adam
+  std::int64_t first_sample = 0;   // global index of the batch's first sample
+  std::int64_t global_batch = 1;   // the loss gradient is divided by this
+};
+
+// One run of a prepared task.
+struct Launch {
+  std::byte* const* operands = nullptr;  // an address per operand of the task, in order
+  std::byte* workspace = nullptr;        // of the algorithm's size, 256-byte aligned
+  const StepState* state = nullptr;
+};
+
+// A prepared task. Calling it must not allocate. In-place pairs that the task allows may
+// come with equal addresses.
+using Kernel = std::function<void(const Launch&)>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // Name, library versions, instruction set, threads: whatever may change sizes or bits.
+  [[nodiscard]] virtual std::string description() const = 0;
+
+  // Fills in the algorithms of every task and the bytes of parameter-like storages
+  // (parameters, gradients, optimizer state) where this backend's layout differs.
+  virtual void annotate(Step& step) const = 0;
+
+  // REQUIRES: `step` was annotated by this backend and has its network.
+  [[nodiscard]] virtual Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) = 0;
+
+  // Copies a tensor between its logical order (NCHW, OIHW) and this backend's layout in
+  // device memory. Not for the hot path.
+  virtual void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) = 0;
+  virtual void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) = 0;
+
+  // Device memory, 256-byte aligned. Throws an Error that states the size.
+  [[nodiscard]] virtual std::byte* allocate(Bytes bytes) = 0;
+  virtual void release(std::byte* memory, Bytes bytes) noexcept = 0;
+};
+
+// "cpu", "reference" or "null". Always links: for a backend that this build leaves out, the Error
+// says how to get it. `threads` 0 means all cores.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name, int threads = 0);
+
+}  // namespace tide

@@ -1,0 +1,70 @@
+// Builds a network in code, one call per layer. Shapes are inferred at each call, and an
+// Error that names the layer is thrown where they do not fit.
+//
+//   Builder net("small");
+//   Value x = net.input({1, 1, 8, 8});
+//   x = net.relu(net.convolution(x, {.channels = 32, .window = Window::square(3, 1, 1)}));
+//   net.softmax_cross_entropy(net.fully_connected(x, {.channels = 10}));
+//   Network network = std::move(net).build();
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "network/network.h"
+
+namespace tide {
+
+class Builder {
+ public:
+  explicit Builder(std::string name);
+
+  // Every layer takes an optional name; without one it gets "kind" + a running number.
+  Value input(const Shape& sample, std::string name = "");
+  Value convolution(Value x, const ConvolutionOptions& options, std::string name = "");
+  Value transposed_convolution(Value x, const ConvolutionOptions& options, std::string name = "");
+  // Flattens its input in memory order (height, width, channels).
+  Value fully_connected(Value x, const FullyConnectedOptions& options, std::string name = "");
+  Value max_pool(Value x, const PoolOptions& options, std::string name = "");
+  Value average_pool(Value x, const PoolOptions& options, std::string name = "");
+  Value global_average_pool(Value x, std::string name = "");
+  Value relu(Value x, std::string name = "");
+  Value sigmoid(Value x, std::string name = "");
+  Value tanh(Value x, std::string name = "");
+  // A softmax over the channels at every position, and the mean cross-entropy.
+  Value softmax_cross_entropy(Value x, const SoftmaxOptions& options = {}, std::string name = "");
+  Value lrn(Value x, const LrnOptions& options = {}, std::string name = "");
+  Value batch_norm(Value x, const BatchNormOptions& options = {}, std::string name = "");
+  Value dropout(Value x, const DropoutOptions& options = {}, std::string name = "");
+  Value add(std::vector<Value> inputs, std::string name = "");
+  Value multiply(Value a, Value b, std::string name = "");
+  Value concat(std::vector<Value> inputs, std::string name = "");
+  std::vector<Value> split(Value x, std::vector<std::int64_t> channels, std::string name = "");
+  Value flatten(Value x, std::string name = "");
+
+  // The general form; the calls above are made of it.
+  LayerId layer(LayerKind kind, std::vector<Value> inputs, LayerOptions options, std::string name = "");
+  // The next layer uses the parameters of the layer that made `value` (same kind, same shapes).
+  Builder& sharing(Value value);
+  // Layers added while frozen are not trained.
+  Builder& freeze(bool frozen = true);
+  Builder& mirror(Value value, int count);
+
+  [[nodiscard]] const Shape& shape(Value value) const { return network_.shape(value); }
+  [[nodiscard]] const Network& so_far() const { return network_; }
+  // Checks the whole (one input, nothing left dangling) and hands the network over.
+  [[nodiscard]] Network build() &&;
+
+ private:
+  void make_parameters(Layer& layer, const Shape& input);
+  void share_parameters(Layer& layer);
+
+  Network network_;
+  std::unordered_set<std::string> names_;
+  std::vector<std::size_t> counters_;
+  LayerId share_from_;
+  bool frozen_ = false;
+};
+
+}  // namespace tide

@@ -1,0 +1,182 @@
+// One training step (or forward-only pass) of a network as tasks over tensors: plain data
+// that says exactly what each task reads, writes, accumulates and may overwrite. Planners,
+// checker, simulator and executor all work on this and on nothing else.
+//
+// A tensor is a logical value: it is made once per step (accumulations count as one
+// making, in a fixed order) and never changes afterwards. A storage is the bytes it lives
+// in. Where a value replaces another in the same bytes (updated weights, in-place results)
+// there are two tensors and one storage; accounting is per storage, correctness per tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/id.h"
+#include "base/shape.h"
+#include "network/network.h"
+
+namespace tide {
+
+enum class TensorClass : std::uint8_t {
+  input,                // the batch and its labels, filled by the host before the step
+  activation,           // outputs of layers
+  activation_gradient,  // their gradients
+  saved_state,          // what forward keeps for backward besides outputs: statistics, indices
+  parameter,
+  parameter_gradient,
+  optimizer_state,
+  running_statistics,
+  metric,  // loss and correct count, read by the host after the step
+};
+inline constexpr int kTensorClasses = static_cast<int>(TensorClass::metric) + 1;
+[[nodiscard]] std::string_view class_name(TensorClass tensor_class);
+
+// What a tensor is to the task that uses it. Kernels find their operands by role; where a
+// task has several of one role (add, concat, split), they stand in input or output order.
+enum class Role : std::uint8_t {
+  x, y, dy, dx,
+  weight, bias,      // batch norm: scale, shift
+  d_weight, d_bias,  // their gradients
+  mean, inverse_deviation,         // of the batch, saved by batch norm
+  running_mean, running_variance,  // read as they were, written as they will be
+  indices,                         // of max pool: position within the window, u8
+  labels, metric,                  // metric: f32 {sum of losses, correct count}
+  first_moment, second_moment,     // optimizer state
+  gradient,                        // update and norm: the parameter's gradient
+  norm,                            // of all gradients, for clipping: f32 {sum of squares}
+};
+[[nodiscard]] std::string_view role_name(Role role);
+
+enum class Access : std::uint8_t {
+  read,
+  write,       // the whole tensor is made; what was there before does not matter
+  accumulate,  // added to what earlier tasks of this step wrote
+};
+
+struct Operand {
+  Role role = Role::x;
+  Access access = Access::read;
+  std::int16_t index = 0;  // which input (x, dx) or output (y, dy) of the layer it belongs to
+  TensorId tensor;
+};
+
+struct Tensor {
+  TensorClass tensor_class = TensorClass::activation;
+  DataType type = DataType::f32;
+  Shape shape;
+  StorageId storage;
+  LayerId layer;              // that made it (or whose gradient it is)
+  ParameterId parameter;      // for parameter, gradient, optimizer state, running statistics
+  Role role = Role::y;        // in its first use; with the layer it makes the tensor's name
+  std::int32_t index = 0;     // of several with this role
+};
+
+struct Storage {
+  Bytes bytes;
+  TensorClass tensor_class = TensorClass::activation;
+  // Persistent storages enter and leave a step in the same place: `entry` is the value
+  // they hold before it (invalid: undefined), `exit` the value after it.
+  bool persistent = false;
+  TensorId entry, exit;
+};
+
+enum class TaskKind : std::uint8_t {
+  forward,
+  replay,            // recomputation variant of a forward task: same outputs, no side effects
+  backward,          // of a layer without weights, and of batch norm: everything at once
+  backward_data,     // of a layer with weights
+  backward_weights,
+  sum_gradients,     // y = x0 + x1 + ...: gradients of a value with several consumers
+  norm,              // sum of squares of all gradients, for clipping
+  update,            // of one parameter
+};
+inline constexpr int kTaskKinds = static_cast<int>(TaskKind::update) + 1;
+[[nodiscard]] std::string_view kind_name(TaskKind kind);
+
+// Operand `target` (written) may take the storage of operand `source` (read) if the value
+// of `source` is not needed afterwards. Positions within the task's operands.
+struct InPlacePair {
+  std::int16_t source = 0, target = 0;
+};
+
+// One way to run a task. Backends list them, the fastest first; policies choose.
+struct Algorithm {
+  std::string name;
+  Bytes workspace;
+};
+
+struct Task {
+  TaskKind kind = TaskKind::forward;
+  LayerId layer;
+  std::int32_t step = 0;  // as the papers count: layers 1..N forward, N+1..2N backward; 0: update, norm
+  std::uint32_t first_operand = 0, operand_count = 0;
+  std::vector<InPlacePair> in_place;
+  std::uint32_t algorithms = 0;  // index into Step::algorithm_sets
+};
+
+enum class Rules : std::uint8_t { minimal, superneurons };
+[[nodiscard]] std::string_view rules_name(Rules rules);
+
+enum class OptimizerKind : std::uint8_t { sgd, momentum, nesterov, adam, adamw };
+
+// What a kernel of an update task needs to know; learning rate and step count change from
+// step to step and come with StepState instead.
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::momentum;
+  double momentum = 0.9;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;
+  double clip_norm = 0;  // 0: no clipping
+};
+
+struct StepOptions {
+  std::int64_t batch = 1;
+  Rules rules = Rules::minimal;
+  bool training = true;  // false: forward only, with running statistics and no dropout
+  OptimizerOptions optimizer;
+};
+
+struct Step {
+  NetworkPtr network;  // null in a plan just loaded from a file
+  StepOptions options;
+  std::string model;
+  std::vector<std::string> layer_names;  // of the network the step was made from (forks included)
+  std::vector<LayerKind> layer_kinds;
+  std::vector<Tensor> tensors;
+  std::vector<Storage> storages;
+  std::vector<Operand> operands;
+  // The tasks in execution order, then the replay variants of the forward tasks.
+  std::vector<Task> tasks;
+  std::uint32_t ordered_tasks = 0;   // how many of `tasks` are not replays
+  std::vector<TaskId> replay_of;     // by task: its replay variant, invalid if it has none
+  std::vector<std::vector<Algorithm>> algorithm_sets;  // set 0: {"default", no workspace}
+  std::int32_t layer_steps = 0;      // N: tasks of layer k have step k or 2N+1-k
+  std::string backend;               // name and version of what annotated the step
+
+  [[nodiscard]] const Task& task(TaskId id) const { return tasks[id.index()]; }
+  [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id.index()]; }
+  [[nodiscard]] const Storage& storage(StorageId id) const { return storages[id.index()]; }
+  [[nodiscard]] std::span<const Operand> operands_of(const Task& task) const {
+    return {operands.data() + task.first_operand, task.operand_count};
+  }
+  [[nodiscard]] std::span<const Operand> operands_of(TaskId id) const { return operands_of(tasks[id.index()]); }
+  [[nodiscard]] const std::vector<Algorithm>& algorithms_of(TaskId id) const {
+    return algorithm_sets[tasks[id.index()].algorithms];
+  }
+  [[nodiscard]] LayerKind layer_kind(const Task& task) const { return layer_kinds[task.layer.index()]; }
+};
+
+using StepPtr = std::shared_ptr<const Step>;
+
+// "conv3 backward-data"
+[[nodiscard]] std::string task_name(const Step& step, TaskId id);
+// "conv3.y", "conv3.d_weight"
+[[nodiscard]] std::string tensor_name(const Step& step, TensorId id);
+// True for the tensors that the papers count: layer outputs and their gradients.
+[[nodiscard]] bool is_data(TensorClass tensor_class);
+
+}  // namespace tide
