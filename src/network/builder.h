@@ -45,10 +45,12 @@ class Builder {
 
   // The general form; the calls above are made of it.
   LayerId layer(LayerKind kind, std::vector<Value> inputs, LayerOptions options, std::string name = "");
-  // The next layer uses the parameters of the layer that made `value` (same kind, same shapes).
+  // The next layer uses the parameters of the layer that made `value` (same kind, same
+  // shapes). Running statistics are not shared: every batch norm keeps its own.
   Builder& sharing(Value value);
   // Layers added while frozen are not trained.
   Builder& freeze(bool frozen = true);
+  // The layer that made `value` may be recomputed `count` times (sublinear policy).
   Builder& mirror(Value value, int count);
 
   [[nodiscard]] const Shape& shape(Value value) const { return network_.shape(value); }
@@ -57,8 +59,10 @@ class Builder {
   [[nodiscard]] Network build() &&;
 
  private:
+  void check_value(Value value, const std::string& user) const;
+  // In parameters.cpp: new ones, or those of share_from_.
   void make_parameters(Layer& layer, const Shape& input);
-  void share_parameters(Layer& layer);
+  void share_parameters(Layer& layer, const std::vector<Parameter>& wanted) const;
 
   Network network_;
   std::unordered_set<std::string> names_;

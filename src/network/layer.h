@@ -2,6 +2,7 @@
 // one output of one layer; most layers have one output, split and fork have several.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -37,6 +38,8 @@ enum class LayerKind : std::uint8_t {
 inline constexpr int kLayerKinds = static_cast<int>(LayerKind::fork) + 1;
 
 [[nodiscard]] std::string_view kind_name(LayerKind kind);
+// The kind of that name, or nothing.
+[[nodiscard]] std::optional<LayerKind> kind_from_name(std::string_view name);
 
 // A sliding window, for convolutions and pools. Padding is zeros (convolution, average)
 // or nothing (max).
@@ -59,7 +62,7 @@ struct InputOptions {
 };
 struct ConvolutionOptions {  // transposed convolution too
   std::int64_t channels = 0;  // of the output
-  Window window;
+  Window window = {};
   std::int64_t groups = 1;
   bool bias = true;
 };
@@ -68,7 +71,7 @@ struct FullyConnectedOptions {
   bool bias = true;
 };
 struct PoolOptions {
-  Window window;
+  Window window = {};
   bool round_up = false;       // ceil instead of floor for the output size
   bool count_padding = false;  // average pool: divide by the full window
 };
@@ -98,6 +101,9 @@ struct NoOptions {};
 
 using LayerOptions = std::variant<NoOptions, InputOptions, ConvolutionOptions, FullyConnectedOptions, PoolOptions,
                                   SoftmaxOptions, LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions>;
+
+// The defaults of a kind's options: says which alternative of LayerOptions the kind takes.
+[[nodiscard]] LayerOptions default_options(LayerKind kind);
 
 // One output of one layer.
 struct Value {

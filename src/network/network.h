@@ -43,6 +43,7 @@ struct LayerSpec {
   LayerOptions options;
   std::string share;  // take the parameters of this layer instead of new ones
   bool frozen = false;
+  int mirror = 0;
 };
 
 // Sorts, connects, infers shapes and validates. Throws an Error that names the layer for

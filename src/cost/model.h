@@ -1,0 +1,45 @@
+// How long a task or a copy takes. Planners and the simulator ask this and nothing else
+// about time.
+#pragma once
+
+#include <string>
+
+#include "base/tier.h"
+#include "step/step.h"
+
+namespace tide {
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual double task_seconds(const Step& step, TaskId task, std::size_t algorithm) const = 0;
+  [[nodiscard]] virtual double copy_seconds(Bytes bytes, Tier from, Tier to) const = 0;
+};
+
+// A device as three numbers and a link.
+struct Device {
+  std::string name;
+  double flops_per_second = 0;         // that a good kernel reaches, not the data sheet's
+  double memory_bytes_per_second = 0;
+  double launch_seconds = 0;           // per task
+  double link_bytes_per_second = 0;    // to host memory, each way
+  double disk_bytes_per_second = 0;
+};
+
+// A plain server core pair: what `tide` plans for when nothing else is said.
+[[nodiscard]] Device generic_cpu();
+
+// Time is the larger of arithmetic and memory traffic, plus the launch.
+class RooflineModel final : public CostModel {
+ public:
+  explicit RooflineModel(Device device) : device_(std::move(device)) {}
+  [[nodiscard]] std::string name() const override { return device_.name; }
+  [[nodiscard]] double task_seconds(const Step& step, TaskId task, std::size_t algorithm) const override;
+  [[nodiscard]] double copy_seconds(Bytes bytes, Tier from, Tier to) const override;
+
+ private:
+  Device device_;
+};
+
+}  // namespace tide

@@ -1,0 +1,181 @@
+#include "memory/placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "memory/skyline.h"
+
+namespace tide {
+namespace {
+
+using Order = std::vector<std::uint32_t>;
+
+Bytes size_of(const Interval& interval) { return interval.bytes.aligned(kAlignment); }
+
+Order sorted_order(std::span<const Interval> intervals, PlacementMethod method) {
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto length = [&](std::uint32_t i) { return std::int64_t{intervals[i].last} - intervals[i].first + 1; };
+  const auto key = [&](std::uint32_t i) -> double {
+    const auto bytes = static_cast<double>(intervals[i].bytes.count());
+    switch (method) {
+      case PlacementMethod::by_size: return bytes;
+      case PlacementMethod::by_area: return bytes * static_cast<double>(length(i));
+      case PlacementMethod::by_length:
+      case PlacementMethod::layered: return static_cast<double>(length(i));
+    }
+    return 0;
+  };
+  std::vector<double> keys(intervals.size());
+  for (std::uint32_t i = 0; i < keys.size(); ++i) keys[i] = key(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (keys[a] != keys[b]) return keys[a] > keys[b];
+    return length(a) > length(b);
+  });
+  return order;
+}
+
+// One interval as the search loop wants it: plain numbers in a row.
+struct Placed {
+  std::int64_t address, end;
+  std::int32_t first, last;
+};
+
+// The lowest gap of `size` bytes at or above `floor` among `placed`, which is sorted by address.
+std::int64_t lowest_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size, std::int64_t floor) {
+  std::int64_t candidate = floor;
+  for (const Placed& other : placed) {
+    if (other.last < interval.first || other.first > interval.last) continue;
+    if (other.address >= candidate + size) break;
+    candidate = std::max(candidate, other.end);
+  }
+  return candidate;
+}
+
+// Greedy in the given order: each interval takes the lowest gap that is free for its whole stay.
+void place_greedy(std::span<const Interval> intervals, const Order& order, Placement& result) {
+  std::vector<Placed> placed;
+  placed.reserve(intervals.size());
+  for (const std::uint32_t i : order) {
+    const std::int64_t size = size_of(intervals[i]).count();
+    if (size == 0) continue;
+    const std::int64_t address = lowest_gap(placed, intervals[i], size, 0);
+    const Placed entry{address, address + size, intervals[i].first, intervals[i].last};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
+                                   [](const Placed& a, const Placed& b) { return a.address < b.address; }),
+                  entry);
+    result.addresses[i] = Bytes(address);
+  }
+}
+
+// Near linear, for steps with many thousands of stays. A training step is close to a set
+// of brackets: what forward keeps is freed by backward in the opposite order.
+//
+//   address
+//     |        [g][ ]  short stays fill the gaps above
+//     |     [ y3     ]
+//     |  [ y2          ]     long stays, longest first, each on the skyline of
+//     | [ y1             ]   those below it: exact where they nest
+//     +------------------- op
+//
+void place_layered(std::span<const Interval> intervals, const Order& order, Placement& result) {
+  constexpr std::int32_t kShort = 48;
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  for (const Interval& interval : intervals) {
+    begin = std::min(begin, interval.first);
+    end = std::max(end, interval.last);
+  }
+  Skyline skyline(static_cast<std::size_t>(end - begin) + 1);
+  std::vector<std::uint32_t> short_ones;
+  for (const std::uint32_t i : order) {
+    const Interval& interval = intervals[i];
+    if (interval.last - interval.first < kShort) {
+      short_ones.push_back(i);
+      continue;
+    }
+    const auto from = static_cast<std::size_t>(interval.first - begin);
+    const auto to = static_cast<std::size_t>(interval.last - begin);
+    const std::int64_t address = skyline.highest(from, to);
+    skyline.raise(from, to, address + size_of(interval).count());
+    result.addresses[i] = Bytes(address);
+  }
+
+  // Short stays only meet others that start nearby: buckets of kShort ops find them.
+  std::stable_sort(short_ones.begin(), short_ones.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return intervals[a].bytes > intervals[b].bytes; });
+  std::vector<std::vector<Placed>> buckets(static_cast<std::size_t>((end - begin) / kShort) + 1);
+  std::vector<Placed> near;
+  for (const std::uint32_t i : short_ones) {
+    const Interval& interval = intervals[i];
+    const std::int64_t size = size_of(interval).count();
+    if (size == 0) continue;
+    const auto first_bucket = static_cast<std::size_t>((interval.first - begin) / kShort);
+    const auto last_bucket = static_cast<std::size_t>((interval.last - begin) / kShort);
+    near.clear();
+    for (std::size_t b = first_bucket == 0 ? 0 : first_bucket - 1; b <= last_bucket; ++b)
+      for (const Placed& other : buckets[b])
+        if (other.last >= interval.first && other.first <= interval.last) near.push_back(other);
+    std::sort(near.begin(), near.end(), [](const Placed& a, const Placed& b) { return a.address < b.address; });
+    const std::int64_t floor = skyline.highest(static_cast<std::size_t>(interval.first - begin),
+                                               static_cast<std::size_t>(interval.last - begin));
+    const std::int64_t address = lowest_gap(near, interval, size, floor);
+    buckets[first_bucket].push_back({address, address + size, interval.first, interval.last});
+    result.addresses[i] = Bytes(address);
+  }
+}
+
+}  // namespace
+
+LivePeak live_peak(std::span<const Interval> intervals) {
+  if (intervals.empty()) return {};
+  std::int32_t begin = intervals[0].first;
+  std::int32_t end = intervals[0].last;
+  for (const Interval& interval : intervals) {
+    begin = std::min(begin, interval.first);
+    end = std::max(end, interval.last);
+  }
+  std::vector<std::int64_t> change(static_cast<std::size_t>(end - begin) + 2, 0);
+  for (const Interval& interval : intervals) {
+    const std::int64_t size = size_of(interval).count();
+    auto& at_first = change[static_cast<std::size_t>(interval.first - begin)];
+    at_first = checked_add(at_first, size);
+    change[static_cast<std::size_t>(interval.last - begin) + 1] -= size;
+  }
+  LivePeak peak;
+  std::int64_t live = 0;
+  for (std::size_t op = 0; op < change.size(); ++op) {
+    live = checked_add(live, change[op]);
+    if (live > peak.bytes.count()) peak = {Bytes(live), static_cast<std::int32_t>(op) + begin};
+  }
+  return peak;
+}
+
+Placement place_by(std::span<const Interval> intervals, PlacementMethod method) {
+  Placement result;
+  result.addresses.resize(intervals.size());
+  result.lower_bound = live_peak(intervals).bytes;
+  const Order order = sorted_order(intervals, method);
+  if (method == PlacementMethod::layered)
+    place_layered(intervals, order, result);
+  else
+    place_greedy(intervals, order, result);
+  for (std::size_t i = 0; i < intervals.size(); ++i)
+    result.peak = std::max(result.peak, result.addresses[i] + size_of(intervals[i]));
+  return result;
+}
+
+Placement place(std::span<const Interval> intervals) {
+  // Beyond this many stays the quadratic methods take longer than a second.
+  constexpr std::size_t kQuadraticLimit = 12000;
+  Placement best = place_by(intervals, PlacementMethod::layered);
+  if (intervals.size() > kQuadraticLimit) return best;
+  for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area, PlacementMethod::by_length}) {
+    if (best.peak == best.lower_bound) break;
+    Placement other = place_by(intervals, method);
+    if (other.peak < best.peak) best = std::move(other);
+  }
+  return best;
+}
+
+}  // namespace tide

@@ -1,0 +1,135 @@
+#include "network/network.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tide {
+namespace {
+
+// FNV-1a, 64 bits.
+class Fingerprint {
+ public:
+  void add(std::int64_t value) {
+    auto bits = static_cast<std::uint64_t>(value);
+    for (int i = 0; i < 8; ++i, bits >>= 8) add_byte(static_cast<std::uint8_t>(bits));
+  }
+  void add(double value) { add(std::bit_cast<std::int64_t>(value)); }
+  void add(const std::string& text) {
+    add(static_cast<std::int64_t>(text.size()));
+    for (const char c : text) add_byte(static_cast<std::uint8_t>(c));
+  }
+  void add(const Shape& shape) {
+    for (const std::int64_t size : {shape.batch, shape.channels, shape.height, shape.width}) add(size);
+  }
+  void add(const Window& w) {
+    for (const std::int64_t number : {w.kernel_height, w.kernel_width, w.stride_height, w.stride_width, w.pad_top,
+                                      w.pad_left, w.pad_bottom, w.pad_right, w.dilation_height, w.dilation_width})
+      add(number);
+  }
+  void add(bool value) { add(std::int64_t{value}); }
+
+  void operator()(const NoOptions&) {}
+  void operator()(const InputOptions& options) { add(options.sample); }
+  void operator()(const ConvolutionOptions& options) {
+    add(options.channels), add(options.window), add(options.groups), add(options.bias);
+  }
+  void operator()(const FullyConnectedOptions& options) { add(options.channels), add(options.bias); }
+  void operator()(const PoolOptions& options) {
+    add(options.window), add(options.round_up), add(options.count_padding);
+  }
+  void operator()(const SoftmaxOptions& options) {
+    add(options.label_smoothing), add(options.weight), add(options.label_offset);
+  }
+  void operator()(const LrnOptions& options) {
+    add(options.size), add(options.alpha), add(options.beta), add(options.k);
+  }
+  void operator()(const BatchNormOptions& options) { add(options.epsilon), add(options.momentum); }
+  void operator()(const DropoutOptions& options) { add(options.rate); }
+  void operator()(const SplitOptions& options) {
+    add(static_cast<std::int64_t>(options.channels.size()));
+    for (const std::int64_t channels : options.channels) add(channels);
+  }
+  void operator()(const ForkOptions& options) { add(options.branches); }
+
+  [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+ private:
+  void add_byte(std::uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3U; }
+
+  std::uint64_t hash_ = 0xcbf29ce484222325U;
+};
+
+void add_ids(Fingerprint& hash, const std::vector<ParameterId>& ids) {
+  hash.add(static_cast<std::int64_t>(ids.size()));
+  for (const ParameterId id : ids) hash.add(std::int64_t{id.value()});
+}
+
+void add_layer(Fingerprint& hash, const Layer& layer) {
+  hash.add(static_cast<std::int64_t>(layer.kind));
+  hash.add(layer.name);
+  hash.add(static_cast<std::int64_t>(layer.inputs.size()));
+  for (const Value& input : layer.inputs)
+    hash.add(std::int64_t{input.layer.value()}), hash.add(std::int64_t{input.output});
+  hash.add(static_cast<std::int64_t>(layer.options.index()));
+  std::visit(hash, layer.options);
+  for (const Shape& shape : layer.outputs) hash.add(shape);
+  add_ids(hash, layer.parameters);
+  add_ids(hash, layer.statistics);
+  hash.add(layer.frozen);
+  hash.add(std::int64_t{layer.mirror});
+}
+
+}  // namespace
+
+std::int64_t Network::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.role == ParameterRole::running_mean || parameter.role == ParameterRole::running_variance) continue;
+    count = checked_add(count, parameter.shape.elements());
+  }
+  return count;
+}
+
+std::int64_t Network::labels_per_sample() const {
+  std::int64_t end = 0;
+  for (const Layer& layer : layers) {
+    if (layer.kind != LayerKind::softmax_cross_entropy) continue;
+    const std::int64_t positions = checked_multiply(layer.outputs[0].height, layer.outputs[0].width);
+    end = std::max(end, checked_add(layer.as<SoftmaxOptions>().label_offset, positions));
+  }
+  return end;
+}
+
+bool Network::has_loss() const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const Layer& layer) { return layer.kind == LayerKind::softmax_cross_entropy; });
+}
+
+std::int64_t Network::classes() const {
+  for (const Layer& layer : layers)
+    if (layer.kind == LayerKind::softmax_cross_entropy) return layer.outputs[0].channels;
+  return 0;
+}
+
+const Shape& Network::input_sample() const {
+  for (const Layer& layer : layers)
+    if (layer.kind == LayerKind::input) return layer.outputs[0];
+  throw Error("network '{}' has no input layer; add one", name);
+}
+
+// The network's own name is left out: renaming it changes nothing that is computed.
+std::uint64_t Network::fingerprint() const {
+  Fingerprint hash;
+  hash.add(static_cast<std::int64_t>(layers.size()));
+  for (const Layer& layer : layers) add_layer(hash, layer);
+  hash.add(static_cast<std::int64_t>(parameters.size()));
+  for (const Parameter& parameter : parameters) {
+    hash.add(parameter.name);
+    hash.add(static_cast<std::int64_t>(parameter.role));
+    hash.add(parameter.shape);
+    hash.add(parameter.frozen);
+  }
+  return hash.value();
+}
+
+}  // namespace tide

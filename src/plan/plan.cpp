@@ -1,0 +1,20 @@
+#include "plan/plan.h"
+
+#include <array>
+
+namespace tide {
+
+std::string_view numerics_name(Numerics numerics) {
+  constexpr std::array<std::string_view, 3> names{"identical", "reordered", "changed"};
+  return names[static_cast<std::size_t>(numerics)];
+}
+
+std::string fingerprint_of(const Step& step) {
+  const OptimizerOptions& o = step.options.optimizer;
+  return fmt::format("{}#{:016x} batch={} rules={} {} optimizer={}/{}/{}/{}/{}/{}/{} backend={}", step.model,
+                     step.network ? step.network->fingerprint() : 0, step.options.batch, rules_name(step.options.rules),
+                     step.options.training ? "training" : "inference", static_cast<int>(o.kind), o.momentum, o.beta1, o.beta2,
+                     o.epsilon, o.weight_decay, o.clip_norm, step.backend);
+}
+
+}  // namespace tide

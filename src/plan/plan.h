@@ -1,0 +1,87 @@
+// A plan: everything that was decided about one training step, as plain data. Planners
+// make it, the checker proves it, the simulator times it, the executor follows it.
+//
+//   ops       1    2    3    4    5    6        one total order over all lanes
+//   compute  [A]  [B]  [C]            [C']
+//   out            [copy a to host]             waits for A
+//   in                       [copy a back]      waits for the copy out; C' waits for it
+//   a         |---------|    |---------|        two residencies of one storage
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/tier.h"
+#include "step/step.h"
+
+namespace tide {
+
+// Lanes run side by side; within a lane, ops run in the plan's order. All lanes meet at
+// the end of a phase.
+enum class Lane : std::uint8_t { compute, out, in, reduce };
+inline constexpr int kLanes = 4;
+
+enum class OpKind : std::uint8_t { run, copy };
+
+struct Op {
+  OpKind kind = OpKind::run;
+  Lane lane = Lane::compute;
+  // Run: a task with one of its algorithms; its workspace, if it has one, at `workspace`.
+  TaskId task;
+  std::uint32_t algorithm = 0;
+  Bytes workspace;
+  // Copy: the bytes of a storage from its residency in one tier to that in another.
+  StorageId storage;
+  Tier from = Tier::device, to = Tier::device;
+  // Earlier ops of other lanes that must have completed before this one starts.
+  std::vector<std::int32_t> waits;
+};
+
+inline constexpr std::int32_t kEntry = -1;  // there before the first op
+
+// One stay of one storage in one tier, from the op that makes it to the last op that uses
+// it, both included. A stay up to `ops.size()` outlives the phase.
+struct Residency {
+  StorageId storage;
+  Tier tier = Tier::device;
+  std::int32_t first = 0, last = 0;
+  Bytes address;
+};
+
+// A step at one (sub-)batch size. Tensor::storage of this step is what the planner decided:
+// in-place results are merged already.
+struct Phase {
+  StepPtr step;
+  std::vector<Op> ops;
+  std::vector<Residency> residencies;
+  std::int32_t repeat = 1;
+};
+
+// What the plan does to the numbers, compared with an unmanaged step.
+enum class Numerics : std::uint8_t {
+  identical,  // not a bit
+  reordered,  // sums in another order (sub-batches)
+  changed,    // batch norm over sub-batches
+};
+[[nodiscard]] std::string_view numerics_name(Numerics numerics);
+
+struct Plan {
+  std::string policy;
+  Numerics numerics = Numerics::identical;
+  std::optional<Bytes> memory;       // the device budget it was made for; none: unlimited
+  std::optional<Bytes> host_memory;  // likewise
+  std::string fingerprint;           // of network, rules, batch, optimizer and backend
+  std::vector<Phase> phases;
+};
+
+// Identifies what a plan was made for; a plan runs only where this is the same.
+[[nodiscard]] std::string fingerprint_of(const Step& step);
+
+// Bytes that residency `r` takes: the storage's, rounded up to the alignment.
+[[nodiscard]] inline Bytes aligned_bytes(const Phase& phase, const Residency& r) {
+  return phase.step->storage(r.storage).bytes.aligned(kAlignment);
+}
+
+}  // namespace tide

@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <array>
+
+#include "plan/timeline.h"
+
+namespace tide {
+
+Timeline simulate(const Plan& plan, const CostModel& cost) {
+  Timeline timeline;
+  for (const Phase& phase : plan.phases) {
+    std::vector<double> durations;
+    durations.reserve(phase.ops.size());
+    for (const Op& op : phase.ops)
+      durations.push_back(op.kind == OpKind::run
+                              ? cost.task_seconds(*phase.step, op.task, op.algorithm)
+                              : cost.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to));
+    for (std::int32_t round = 0; round < phase.repeat; ++round) {
+      const std::size_t base = timeline.spans.size();
+      std::array<double, kLanes> lane_free;
+      lane_free.fill(timeline.seconds);
+      for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+        const Op& op = phase.ops[i];
+        double& free = lane_free[static_cast<std::size_t>(op.lane)];
+        double start = free;
+        for (const std::int32_t wait : op.waits)
+          start = std::max(start, timeline.spans[base + static_cast<std::size_t>(wait)].end);
+        free = start + durations[i];
+        timeline.spans.push_back({static_cast<std::int32_t>(i), start, free});
+      }
+      timeline.seconds = *std::max_element(lane_free.begin(), lane_free.end());
+    }
+  }
+  return timeline;
+}
+
+}  // namespace tide

@@ -1,0 +1,139 @@
+#include "plan/summary.h"
+
+#include <algorithm>
+
+namespace tide {
+namespace {
+
+// Bytes and storages alive at each op of a phase, in device memory.
+struct Usage {
+  std::vector<std::int64_t> live, data;
+  std::vector<std::int32_t> tensors;
+};
+
+Bytes workspace_of(const Phase& phase, const Op& op) {
+  return op.kind == OpKind::run ? phase.step->algorithms_of(op.task)[op.algorithm].workspace : Bytes();
+}
+
+Usage usage_of(const Phase& phase) {
+  const std::size_t ops = phase.ops.size();
+  Usage usage{std::vector<std::int64_t>(ops + 1, 0), std::vector<std::int64_t>(ops + 1, 0),
+              std::vector<std::int32_t>(ops + 1, 0)};
+  for (const Residency& r : phase.residencies) {
+    if (r.tier != Tier::device) continue;
+    const auto first = static_cast<std::size_t>(std::max(r.first, 0));
+    const auto after = std::min(static_cast<std::size_t>(std::max(r.last, 0)) + 1, ops);
+    const Storage& storage = phase.step->storage(r.storage);
+    const std::int64_t bytes = storage.bytes.count();
+    usage.live[first] += bytes;
+    usage.live[after] -= bytes;
+    if (!is_data(storage.tensor_class)) continue;
+    usage.data[first] += bytes;
+    usage.data[after] -= bytes;
+    ++usage.tensors[first];
+    --usage.tensors[after];
+  }
+  for (std::size_t i = 1; i <= ops; ++i) {
+    usage.live[i] += usage.live[i - 1];
+    usage.data[i] += usage.data[i - 1];
+    usage.tensors[i] += usage.tensors[i - 1];
+  }
+  for (std::size_t i = 0; i < ops; ++i) usage.live[i] += workspace_of(phase, phase.ops[i]).count();
+  return usage;
+}
+
+// The layer step that each op belongs to: its own, or for updates that of the op before,
+// for replays and copies that of the task they are made for.
+std::vector<std::int32_t> steps_of(const Phase& phase) {
+  std::vector<std::int32_t> steps(phase.ops.size(), 0);
+  std::int32_t caused = 0;
+  for (std::size_t i = phase.ops.size(); i-- > 0;) {
+    const Op& op = phase.ops[i];
+    const bool own = op.kind == OpKind::run && phase.step->task(op.task).kind != TaskKind::replay;
+    if (own) caused = phase.step->task(op.task).step;
+    steps[i] = caused;
+  }
+  std::int32_t before = 1;
+  for (std::int32_t& step : steps) before = step = step > 0 ? step : before;
+  return steps;
+}
+
+void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
+  const std::vector<std::int32_t> steps = steps_of(phase);
+  std::vector<StepUsage> list(static_cast<std::size_t>(phase.step->layer_steps) * 2 + 1);
+  for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+    StepUsage& step = list[static_cast<std::size_t>(steps[i])];
+    const bool names = phase.ops[i].kind == OpKind::run && phase.step->task(phase.ops[i].task).step == steps[i] &&
+                       phase.step->task(phase.ops[i].task).kind != TaskKind::replay;
+    if (step.step == 0 || (names && step.task.empty()))
+      step.task = names ? task_name(*phase.step, phase.ops[i].task) : "";
+    step.step = steps[i];
+    step.live_bytes = std::max(step.live_bytes, Bytes(usage.live[i]));
+    if (Bytes(usage.data[i]) >= step.live_data_bytes) {
+      step.live_data_bytes = Bytes(usage.data[i]);
+      step.live_data_tensors = std::max(step.live_data_tensors, usage.tensors[i]);
+    }
+  }
+  for (StepUsage& step : list) {
+    if (step.step == 0) continue;
+    if (step.live_data_bytes > summary.peak_data_bytes) {
+      summary.peak_data_bytes = step.live_data_bytes;
+      summary.peak_step = step.step;
+      summary.peak_task = step.task;
+      summary.live_data_tensors_at_peak = step.live_data_tensors;
+    }
+    summary.max_live_data_tensors = std::max(summary.max_live_data_tensors, step.live_data_tensors);
+    summary.steps.push_back(std::move(step));
+  }
+}
+
+void add_classes(const Phase& phase, std::size_t peak, PlanSummary& summary) {
+  summary.classes = {};
+  for (const Residency& r : phase.residencies) {
+    if (r.tier != Tier::device || r.first > static_cast<std::int32_t>(peak) || r.last < static_cast<std::int32_t>(peak)) continue;
+    const Storage& storage = phase.step->storage(r.storage);
+    summary.classes[static_cast<std::size_t>(storage.tensor_class)] += storage.bytes;
+  }
+  summary.workspace_at_peak = phase.ops.empty() ? Bytes() : workspace_of(phase, phase.ops[peak]);
+}
+
+}  // namespace
+
+PlanSummary summarize(const Plan& plan) {
+  PlanSummary summary;
+  for (const Phase& phase : plan.phases) {
+    for (const Residency& r : phase.residencies) {
+      Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes : r.tier == Tier::host ? &summary.host_peak_bytes : nullptr;
+      if (top != nullptr) *top = std::max(*top, r.address + aligned_bytes(phase, r));
+    }
+    for (const Op& op : phase.ops) {
+      summary.peak_bytes = std::max(summary.peak_bytes, op.workspace + workspace_of(phase, op).aligned());
+      if (op.kind == OpKind::run) {
+        if (phase.step->task(op.task).kind == TaskKind::replay) summary.recomputed_tasks += phase.repeat;
+        continue;
+      }
+      const Bytes moved = phase.step->storage(op.storage).bytes * phase.repeat;
+      if (op.from == Tier::device) summary.offloaded_bytes += moved;
+      if (op.to == Tier::device) summary.prefetched_bytes += moved;
+    }
+    for (const Storage& storage : phase.step->storages) {
+      if (!is_data(storage.tensor_class)) continue;
+      ++summary.data_tensors;
+      summary.data_bytes += storage.bytes;
+    }
+    const Usage usage = usage_of(phase);
+    add_steps(phase, usage, summary);
+    const auto peak = std::max_element(usage.live.begin(), usage.live.end());
+    if (Bytes(*peak) > summary.peak_live_bytes) {
+      summary.peak_live_bytes = Bytes(*peak);
+      const auto at = static_cast<std::size_t>(peak - usage.live.begin());
+      summary.peak_live_task = at < phase.ops.size() && phase.ops[at].kind == OpKind::run
+                                   ? task_name(*phase.step, phase.ops[at].task)
+                                   : "";
+      add_classes(phase, std::min(at, phase.ops.size() - 1), summary);
+    }
+  }
+  return summary;
+}
+
+}  // namespace tide

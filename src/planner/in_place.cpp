@@ -1,0 +1,65 @@
+#include "planner/in_place.h"
+
+#include <algorithm>
+
+namespace tide {
+namespace {
+
+// By tensor: the last ordered task that reads it or adds to it; -1 if none does.
+std::vector<std::int32_t> last_uses(const Step& step) {
+  std::vector<std::int32_t> last(step.tensors.size(), -1);
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t)
+    for (const Operand& operand : step.operands_of(TaskId(t))) last[operand.tensor.index()] = static_cast<std::int32_t>(t);
+  return last;
+}
+
+bool may_be_overwritten(const Storage& storage) {
+  // The batch belongs to the host, persistent values to the next step.
+  return !storage.persistent && storage.tensor_class != TensorClass::input;
+}
+
+}  // namespace
+
+Step merge_in_place(Step step) {
+  const std::vector<std::int32_t> last = last_uses(step);
+  // The tensors of each storage, to move them together; rules may have merged some already.
+  std::vector<std::vector<TensorId>> tensors(step.storages.size());
+  for (std::size_t t = 0; t < step.tensors.size(); ++t) tensors[step.tensors[t].storage.index()].push_back(TensorId(t));
+
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
+    const Task& task = step.tasks[t];
+    const auto operands = step.operands_of(task);
+    std::vector<StorageId> taken;
+    for (const InPlacePair pair : task.in_place) {
+      const TensorId source = operands[static_cast<std::size_t>(pair.source)].tensor;
+      const TensorId target = operands[static_cast<std::size_t>(pair.target)].tensor;
+      const StorageId from = step.tensor(source).storage;
+      const StorageId to = step.tensor(target).storage;
+      const Storage& kept = step.storage(from);
+      const bool done_already = std::find(taken.begin(), taken.end(), to) != taken.end();
+      const bool source_taken = std::find(taken.begin(), taken.end(), from) != taken.end();
+      if (from == to || done_already || source_taken || last[source.index()] != static_cast<std::int32_t>(t)) continue;
+      if (!may_be_overwritten(kept) || !may_be_overwritten(step.storage(to)) || kept.bytes != step.storage(to).bytes) continue;
+      for (const TensorId moved : tensors[to.index()]) {
+        step.tensors[moved.index()].storage = from;
+        tensors[from.index()].push_back(moved);
+      }
+      tensors[to.index()].clear();
+      taken.push_back(from);
+    }
+  }
+
+  // Drop the storages that nothing lives in any more.
+  std::vector<StorageId> renamed(step.storages.size());
+  std::vector<Storage> kept;
+  for (std::size_t s = 0; s < step.storages.size(); ++s) {
+    if (tensors[s].empty()) continue;
+    renamed[s] = StorageId(kept.size());
+    kept.push_back(step.storages[s]);
+  }
+  for (Tensor& tensor : step.tensors) tensor.storage = renamed[tensor.storage.index()];
+  step.storages = std::move(kept);
+  return step;
+}
+
+}  // namespace tide

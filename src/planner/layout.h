@@ -1,0 +1,43 @@
+// What the planners of this folder share: ops in the step's own order, lifetimes of
+// storages over these ops, and a plan from lifetimes and addresses.
+#pragma once
+
+#include <vector>
+
+#include "memory/placement.h"
+#include "planner/planner.h"
+
+namespace tide {
+
+// One Run per ordered task on the compute lane, each with its fastest algorithm.
+[[nodiscard]] std::vector<Op> runs_in_order(const Step& step);
+
+// By storage: from its first to its last use over the ordered tasks; persistent storages
+// from kEntry to the end, inputs from kEntry to their last use. Storages that no task
+// uses and that do not persist have last < first.
+[[nodiscard]] std::vector<Interval> lifetimes(const Step& step);
+
+// The task with the largest sum of operands and workspace, by storage: no plan that keeps
+// `persistent` bytes besides can do with less.
+struct LargestTask {
+  TaskId task;
+  Bytes bytes;
+};
+[[nodiscard]] LargestTask largest_task(const Step& step);
+
+// Persistent storages stand at the bottom in table order, so that every step variant of
+// one network (other batch, evaluation) has them at the same addresses.
+[[nodiscard]] Bytes persistent_bytes(const Step& step);
+
+// How the stays of a plan are given addresses.
+struct Layout {
+  std::vector<Residency> residencies;
+  std::vector<Bytes> workspaces;  // by op
+  Bytes peak;
+  std::string bottleneck;
+};
+
+// Puts the parts together; without a plan where the peak exceeds the budget.
+[[nodiscard]] PlanResult finish_plan(Step step, std::vector<Op> ops, Layout layout, const PlannerOptions& options);
+
+}  // namespace tide

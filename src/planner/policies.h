@@ -1,0 +1,13 @@
+// The policy functions, one per file. A new policy is a new file and a line in registry.cpp.
+#pragma once
+
+#include "planner/planner.h"
+
+namespace tide {
+
+PlanResult plan_baseline(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_inplace(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_sharing(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_liveness(Step step, const CostModel& cost, const PlannerOptions& options);
+
+}  // namespace tide

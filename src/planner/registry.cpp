@@ -1,0 +1,50 @@
+#include <array>
+#include <chrono>
+
+#include "plan/checker.h"
+#include "planner/policies.h"
+
+namespace tide {
+namespace {
+
+constexpr std::array<Policy, 4> kPolicies{{
+    {"baseline", "every tensor has memory of its own for the whole step", plan_baseline},
+    {"inplace", "baseline, but results overwrite operands that nobody needs any more", plan_inplace},
+    {"sharing", "inplace, and blocks are recycled among tensors (sublinear paper, section 3)", plan_sharing},
+    {"liveness", "memory is held from first write to last read, at addresses packed by lifetime", plan_liveness},
+}};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+std::span<const Policy> policies() { return kPolicies; }
+
+const Policy& find_policy(std::string_view name) {
+  std::string known;
+  for (const Policy& policy : kPolicies) {
+    if (policy.name == name) return policy;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", policy.name);
+  }
+  throw Error("unknown policy '{}'; the policies are {}", name, known);
+}
+
+PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, const PlannerOptions& options) {
+  const std::string fingerprint = fingerprint_of(step);
+  const auto start = std::chrono::steady_clock::now();
+  PlanResult result = policy.plan(std::move(step), cost, options);
+  result.plan_seconds = seconds_since(start);
+  if (!result.plan) return result;
+  result.plan->policy = policy.name;
+  result.plan->fingerprint = fingerprint;
+  result.plan->memory = options.memory;
+  result.plan->host_memory = options.host_memory;
+  const auto check_start = std::chrono::steady_clock::now();
+  require_valid(*result.plan);
+  result.check_seconds = seconds_since(check_start);
+  return result;
+}
+
+}  // namespace tide

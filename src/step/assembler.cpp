@@ -1,0 +1,152 @@
+#include "step/assembler.h"
+
+namespace tide {
+
+StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : network_(std::move(network)) {
+  if (options.batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", options.batch);
+  if (options.batch > (std::int64_t{1} << 40)) throw Error("batch {} is too large: sizes would overflow", options.batch);
+  if (options.training && !network_->has_loss())
+    throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
+                network_->name);
+  if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
+  step_.network = network_;
+  step_.options = options;
+  step_.model = network_->name;
+  step_.algorithm_sets.push_back({Algorithm{"default", Bytes{}}});
+  for (const Layer& layer : network_->layers) {
+    step_.layer_names.push_back(layer.name);
+    step_.layer_kinds.push_back(layer.kind);
+    first_value_.push_back(values_.size());
+    values_.resize(values_.size() + layer.outputs.size());
+  }
+  const std::size_t layers = network_->layers.size();
+  gradients_.resize(values_.size());
+  number_.resize(layers, 0);
+  needs_.resize(layers, false);
+  saved_mean_.resize(layers);
+  saved_deviation_.resize(layers);
+  saved_indices_.resize(layers);
+  statistics_.resize(layers);
+
+  const std::vector<LayerId> order = execution_order(*network_);
+  for (const LayerId id : order) {
+    const LayerKind kind = layer(id).kind;
+    if (kind != LayerKind::input && kind != LayerKind::flatten) number_[id.index()] = ++step_.layer_steps;
+  }
+  make_persistent_tensors();
+  find_gradient_needs();
+  for (const LayerId id : order) forward(id);
+  if (options.training) {
+    for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
+    if (options.optimizer.clip_norm > 0) update_all_clipped();
+  }
+  step_.ordered_tasks = static_cast<std::uint32_t>(step_.tasks.size());
+  make_replays();
+}
+
+Step StepAssembler::finish() && { return std::move(step_); }
+
+StorageId StepAssembler::new_storage(Bytes bytes, TensorClass tensor_class) {
+  step_.storages.push_back(Storage{.bytes = bytes, .tensor_class = tensor_class, .persistent = false, .entry = {}, .exit = {}});
+  return StorageId(step_.storages.size() - 1);
+}
+
+TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role, std::int32_t index,
+                                   StorageId storage, DataType type) {
+  if (!storage.valid()) storage = new_storage(bytes_of(shape, type), tensor_class);
+  step_.tensors.push_back(Tensor{.tensor_class = tensor_class,
+                                 .type = type,
+                                 .shape = shape,
+                                 .storage = storage,
+                                 .layer = layer,
+                                 .parameter = {},
+                                 .role = role,
+                                 .index = index});
+  return TensorId(step_.tensors.size() - 1);
+}
+
+TensorId StepAssembler::new_persistent(ParameterId parameter, TensorClass tensor_class, LayerId layer, Role role) {
+  const Shape& shape = network_->parameters[parameter.index()].shape;
+  const TensorId tensor = new_tensor(tensor_class, shape, layer, role);
+  step_.tensors.back().parameter = parameter;
+  Storage& storage = step_.storages[storage_of(tensor).index()];
+  storage.persistent = true;
+  storage.entry = storage.exit = tensor;
+  return tensor;
+}
+
+TensorId StepAssembler::successor(TensorId old) {
+  Tensor tensor = step_.tensor(old);
+  step_.tensors.push_back(tensor);
+  const TensorId result(step_.tensors.size() - 1);
+  step_.storages[tensor.storage.index()].exit = result;
+  return result;
+}
+
+void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number, const std::vector<NewOperand>& operands) {
+  Task task;
+  task.kind = kind;
+  task.layer = layer;
+  task.step = number;
+  task.first_operand = static_cast<std::uint32_t>(step_.operands.size());
+  task.operand_count = static_cast<std::uint32_t>(operands.size());
+  for (const NewOperand& operand : operands)
+    step_.operands.push_back(Operand{operand.role, operand.access, operand.index, operand.tensor});
+  step_.tasks.push_back(std::move(task));
+}
+
+void StepAssembler::allow_in_place(Role source, Role target) {
+  Task& task = step_.tasks.back();
+  const auto operands = step_.operands_of(task);
+  for (std::size_t t = 0; t < operands.size(); ++t) {
+    if (operands[t].role != target || operands[t].access != Access::write) continue;
+    for (std::size_t s = 0; s < operands.size(); ++s) {
+      if (operands[s].role != source || operands[s].access != Access::read) continue;
+      const bool one_storage = storage_of(operands[s].tensor) == storage_of(operands[t].tensor);
+      // The paper's rules fix which results are in place; ours leave it to the planner.
+      if (superneurons() && !one_storage) continue;
+      task.in_place.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(t)});
+    }
+  }
+}
+
+void StepAssembler::make_persistent_tensors() {
+  parameters_.resize(network_->parameters.size());
+  const OptimizerKind optimizer = step_.options.optimizer.kind;
+  const bool adam = optimizer == OptimizerKind::adam || optimizer == OptimizerKind::adamw;
+  for (std::size_t l = 0; l < network_->layers.size(); ++l) {
+    const Layer& current = network_->layers[l];
+    for (std::size_t k = 0; k < current.parameters.size(); ++k) {
+      const ParameterId id = current.parameters[k];
+      ParameterState& state = parameters_[id.index()];
+      if (state.value.valid()) continue;  // shared, and made by an earlier layer
+      state.layer = LayerId(l);
+      state.value = new_persistent(id, TensorClass::parameter, LayerId(l), k == 0 ? Role::weight : Role::bias);
+      if (network_->parameters[id.index()].frozen || optimizer == OptimizerKind::sgd) continue;
+      state.first_moment = new_persistent(id, TensorClass::optimizer_state, LayerId(l), Role::first_moment);
+      if (adam) state.second_moment = new_persistent(id, TensorClass::optimizer_state, LayerId(l), Role::second_moment);
+    }
+    for (std::size_t k = 0; k < current.statistics.size(); ++k)
+      statistics_[l].push_back(new_persistent(current.statistics[k], TensorClass::running_statistics, LayerId(l),
+                                              k == 0 ? Role::running_mean : Role::running_variance));
+  }
+}
+
+void StepAssembler::find_gradient_needs() {
+  for (std::size_t l = 0; l < network_->layers.size(); ++l) {
+    const Layer& current = network_->layers[l];
+    bool needs = trains(current);
+    for (const Value& input : current.inputs) needs = needs || needs_[input.layer.index()];
+    needs_[l] = needs;
+    if (!step_.options.training || !trains(current)) continue;
+    for (const ParameterId id : current.parameters) ++parameters_[id.index()].expected;
+  }
+}
+
+bool StepAssembler::needs_gradient(Value value) const { return superneurons() || needs_[value.layer.index()]; }
+
+Step build_step(NetworkPtr network, const StepOptions& options) {
+  return StepAssembler(std::move(network), options).finish();
+}
+
+}  // namespace tide

@@ -1,0 +1,96 @@
+// The step under construction: tables, and the bookkeeping that forward.cpp and
+// backward.cpp share. Internal to step/.
+#pragma once
+
+#include <initializer_list>
+
+#include "step/build.h"
+
+namespace tide {
+
+struct NewOperand {
+  Role role;
+  TensorId tensor;
+  Access access = Access::read;
+  std::int16_t index = 0;
+};
+
+class StepAssembler {
+ public:
+  StepAssembler(NetworkPtr network, const StepOptions& options);
+  [[nodiscard]] Step finish() &&;
+
+ private:
+  // A value's gradient so far, and what is known about it.
+  struct ParameterState {
+    TensorId value;     // before the update
+    TensorId first_moment, second_moment;
+    TensorId gradient;  // invalid until its first contribution
+    std::int32_t expected = 0, arrived = 0;
+    LayerId layer;      // the first that uses it, for names
+  };
+
+  // Tables (assembler.cpp).
+  StorageId new_storage(Bytes bytes, TensorClass tensor_class);
+  TensorId new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role, std::int32_t index = 0,
+                      StorageId storage = {}, DataType type = DataType::f32);
+  TensorId new_persistent(ParameterId parameter, TensorClass tensor_class, LayerId layer, Role role);
+  // The value that follows `old` in its storage.
+  TensorId successor(TensorId old);
+  void new_task(TaskKind kind, LayerId layer, std::int32_t step, const std::vector<NewOperand>& operands);
+  // Allows (or, where the storages are one already, declares) an in-place result on the newest task.
+  void allow_in_place(Role source, Role target);
+  void make_persistent_tensors();
+  void find_gradient_needs();
+
+  // forward.cpp
+  void forward(LayerId layer);
+  void forward_batch_norm(LayerId id, TensorId x, TensorId y);
+  void make_replays();
+  // backward.cpp
+  void backward(LayerId layer);
+  void backward_weighted(LayerId layer, TensorId dy);
+  void backward_loss(LayerId layer);
+  void backward_batch_norm(LayerId layer, TensorId dy);
+  void backward_elementwise(LayerId layer, TensorId dy);
+  void backward_pool(LayerId layer, TensorId dy);
+  void backward_add(LayerId layer, TensorId dy);
+  void backward_multiply(LayerId layer, TensorId dy);
+  void backward_concat(LayerId layer, TensorId dy);
+  void backward_branches(LayerId layer);  // split and fork
+  // Adds to the gradient of a value: takes `gradient` as it is, or sums.
+  void contribute(Value value, TensorId gradient, LayerId from);
+  TensorId parameter_gradient(ParameterId parameter, Role role, LayerId layer, Access& access);
+  void arrive(ParameterId parameter);
+  // updates.cpp
+  void update(ParameterId parameter, TensorId norm);
+  void update_all_clipped();
+
+  [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
+  [[nodiscard]] const Layer& layer(LayerId id) const { return network_->layer(id); }
+  [[nodiscard]] Shape batch_shape(Value value) const { return network_->shape(value).with_batch(step_.options.batch); }
+  [[nodiscard]] std::size_t flat(Value value) const {
+    return first_value_[value.layer.index()] + static_cast<std::size_t>(value.output);
+  }
+  [[nodiscard]] TensorId value_tensor(Value value) const { return values_[flat(value)]; }
+  [[nodiscard]] TensorId output_tensor(LayerId id, std::int32_t output = 0) const { return value_tensor({id, output}); }
+  [[nodiscard]] StorageId storage_of(TensorId id) const { return step_.tensors[id.index()].storage; }
+  // Whether backward makes a gradient for this value.
+  [[nodiscard]] bool needs_gradient(Value value) const;
+  [[nodiscard]] bool trains(const Layer& l) const { return !l.parameters.empty() && !l.frozen; }
+  [[nodiscard]] std::int32_t backward_step(LayerId id) const { return 2 * step_.layer_steps + 1 - number_[id.index()]; }
+
+  NetworkPtr network_;
+  Step step_;
+  std::vector<std::size_t> first_value_;  // by layer: its first value in the flat tables
+  std::vector<TensorId> values_;          // by flat value
+  std::vector<TensorId> gradients_;       // by flat value: the sum so far
+  std::vector<std::int32_t> number_;      // by layer: its forward step
+  std::vector<bool> needs_;               // by layer: something at or before it is trained
+  std::vector<ParameterState> parameters_;
+  std::vector<TensorId> saved_mean_, saved_deviation_, saved_indices_;  // by layer
+  std::vector<std::vector<TensorId>> statistics_;                       // by layer: running mean, variance
+  TensorId labels_;
+};
+
+}  // namespace tide

@@ -1,0 +1,52 @@
+#include <array>
+
+#include "step/step.h"
+
+namespace tide {
+
+std::string_view class_name(TensorClass tensor_class) {
+  constexpr std::array<std::string_view, kTensorClasses> names{
+      "input",           "activation",         "activation_gradient", "saved_state", "parameter", "parameter_gradient",
+      "optimizer_state", "running_statistics", "metric"};
+  return names[static_cast<std::size_t>(tensor_class)];
+}
+
+std::string_view role_name(Role role) {
+  constexpr std::array<std::string_view, 20> names{
+      "x",       "y",      "dy",     "dx",           "weight",        "bias",     "d_weight",
+      "d_bias",  "mean",   "inverse_deviation",      "running_mean",  "running_variance",
+      "indices", "labels", "metric", "first_moment", "second_moment", "gradient", "norm", ""};
+  return names[static_cast<std::size_t>(role)];
+}
+
+std::string_view kind_name(TaskKind kind) {
+  constexpr std::array<std::string_view, kTaskKinds> names{
+      "forward", "replay", "backward", "backward-data", "backward-weights", "sum-gradients", "norm", "update"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view rules_name(Rules rules) { return rules == Rules::minimal ? "minimal" : "superneurons"; }
+
+std::string task_name(const Step& step, TaskId id) {
+  const Task& task = step.task(id);
+  if (task.kind == TaskKind::norm) return "gradient norm";
+  const std::string& layer = step.layer_names[task.layer.index()];
+  if (task.kind == TaskKind::update) {
+    // A layer has several parameters: say which.
+    return fmt::format("{} update {}", layer, role_name(step.tensor(step.operands_of(task).front().tensor).role));
+  }
+  return fmt::format("{} {}", layer, kind_name(task.kind));
+}
+
+std::string tensor_name(const Step& step, TensorId id) {
+  const Tensor& tensor = step.tensor(id);
+  const std::string_view layer = tensor.layer.valid() ? std::string_view(step.layer_names[tensor.layer.index()]) : "step";
+  if (tensor.index == 0) return fmt::format("{}.{}", layer, role_name(tensor.role));
+  return fmt::format("{}.{}{}", layer, role_name(tensor.role), tensor.index);
+}
+
+bool is_data(TensorClass tensor_class) {
+  return tensor_class == TensorClass::activation || tensor_class == TensorClass::activation_gradient;
+}
+
+}  // namespace tide
