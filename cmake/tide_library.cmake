@@ -1,4 +1,5 @@
-# tide_library(NAME DEPENDS a b): the folder NAME under src/ as the target tide_NAME.
+# tide_library(NAME DEPENDS a b EXCLUDE c): the folder NAME under src/ as the target tide_NAME,
+# without its subfolder c (whose sources that folder's own CMakeLists.txt adds when they can be built).
 #
 # Every folder gets an include root of its own that holds nothing but a link to it, so a
 # source can include only the folders its target is linked with: the pipeline's direction
@@ -15,8 +16,11 @@ elseif(TIDE_SANITIZE STREQUAL "thread")
 endif()
 
 function(tide_library name)
-  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  foreach(subfolder ${arg_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "/${name}/${subfolder}/")
+  endforeach()
   set(root ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${root}/${name} SYMBOLIC)

@@ -47,7 +47,7 @@ class Backend {
   // (parameters, gradients, optimizer state) where this backend's layout differs.
   virtual void annotate(Step& step) const = 0;
 
-  // REQUIRES: `step` was annotated by this backend and has its network.
+  // REQUIRES: `step` was annotated by this backend, has its network, and outlives the kernel.
   [[nodiscard]] virtual Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) = 0;
 
   // Copies a tensor between its logical order (NCHW, OIHW) and this backend's layout in

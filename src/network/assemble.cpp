@@ -28,22 +28,23 @@ Positions index_names(const std::vector<LayerSpec>& specs) {
   return positions;
 }
 
-// "name", or "name:output"; a layer whose own name contains a colon wins.
+// "name", or "name:output".
 Source find_source(const LayerSpec& spec, std::string_view text, const Positions& positions) {
-  if (const auto whole = positions.find(text); whole != positions.end()) return {whole->second, 0};
+  const auto whole = positions.find(text);
   const std::size_t colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
-    const std::string_view digits = text.substr(colon + 1);
-    std::int32_t output = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), output);
-    const auto found = positions.find(text.substr(0, colon));
-    if (found != positions.end()) {
-      if (error != std::errc() || end != digits.data() + digits.size() || output < 0)
-        throw Error("layer '{}': input '{}' does not end in the number of an output", spec.name, text);
-      return {found->second, output};
-    }
-  }
-  throw Error("layer '{}': its input '{}' does not exist; check the name", spec.name, text);
+  const auto part = colon == std::string_view::npos ? positions.end() : positions.find(text.substr(0, colon));
+  if (whole != positions.end() && part != positions.end())
+    throw Error("layer '{}': its input '{}' is a layer and may be an output of '{}' too; rename one of them", spec.name,
+                text, text.substr(0, colon));
+  if (whole != positions.end()) return {whole->second, 0};
+  if (part == positions.end())
+    throw Error("layer '{}': its input '{}' does not exist; check the name", spec.name, text);
+  std::int32_t output = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + colon + 1, last, output);
+  if (error != std::errc() || end != last || output < 0)
+    throw Error("layer '{}': its input '{}' does not end in the number of an output", spec.name, text);
+  return {part->second, output};
 }
 
 struct Graph {

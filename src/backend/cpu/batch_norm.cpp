@@ -1,0 +1,252 @@
+// Batch normalization over NHWC: x is rows x channels. Statistics are taken in blocks that
+// stay in cache, each with its own mean, and merged in double precision (Chan et al.), so
+// that one pass over memory is as accurate as two.
+#include <cmath>
+
+#include "backend/cpu/clones.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/recipe.h"
+
+namespace tide::cpu {
+namespace {
+
+using Index = std::int64_t;
+
+Index rows_per_block(Index channels) { return std::clamp<Index>(32768 / channels, 8, 256); }
+
+// Merges the rows of one block into count, mean and squares (sum of squared deviations).
+TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_mean,
+                           float* block_squares, double* mean, double* squares) {
+  for (Index c = 0; c < channels; ++c) block_mean[c] = block_squares[c] = 0.0F;
+  for (Index r = 0; r < rows; ++r) {
+    const float* row = x + r * channels;
+#pragma omp simd
+    for (Index c = 0; c < channels; ++c) block_mean[c] += row[c];
+  }
+  const float share = 1.0F / static_cast<float>(rows);
+#pragma omp simd
+  for (Index c = 0; c < channels; ++c) block_mean[c] *= share;
+  for (Index r = 0; r < rows; ++r) {
+    const float* row = x + r * channels;
+#pragma omp simd
+    for (Index c = 0; c < channels; ++c) {
+      const float deviation = row[c] - block_mean[c];
+      block_squares[c] += deviation * deviation;
+    }
+  }
+  const double weight = static_cast<double>(rows) / (count + static_cast<double>(rows));
+#pragma omp simd
+  for (Index c = 0; c < channels; ++c) {
+    const double difference = static_cast<double>(block_mean[c]) - mean[c];
+    mean[c] += difference * weight;
+    squares[c] += static_cast<double>(block_squares[c]) + difference * difference * count * weight;
+  }
+}
+
+// Adds the sums over one block of dy, and of dy times the deviation of x.
+TIDE_CLONES void add_gradient_block(const float* x, const float* dy, const float* mean, Index rows, Index channels,
+                                    float* block_sum, float* block_product, double* sum, double* product) {
+  for (Index c = 0; c < channels; ++c) block_sum[c] = block_product[c] = 0.0F;
+  for (Index r = 0; r < rows; ++r) {
+    const float *x_row = x + r * channels, *dy_row = dy + r * channels;
+#pragma omp simd
+    for (Index c = 0; c < channels; ++c) {
+      block_sum[c] += dy_row[c];
+      block_product[c] += dy_row[c] * (x_row[c] - mean[c]);
+    }
+  }
+#pragma omp simd
+  for (Index c = 0; c < channels; ++c) {
+    sum[c] += static_cast<double>(block_sum[c]);
+    product[c] += static_cast<double>(block_product[c]);
+  }
+}
+
+TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean, const float* factor,
+                                const float* shift) {
+  for (Index r = 0; r < rows; ++r) {
+    const float* from = x + r * channels;
+    float* to = y + r * channels;
+#pragma omp simd
+    for (Index c = 0; c < channels; ++c) to[c] = (from[c] - mean[c]) * factor[c] + shift[c];
+  }
+}
+
+// dx = factor * dy + slope * (x - mean) + offset; dx may be dy or x.
+TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels, const float* mean,
+                               const float* factor, const float* slope, const float* offset) {
+  for (Index r = 0; r < rows; ++r) {
+    const float *x_row = x + r * channels, *dy_row = dy + r * channels;
+    float* to = dx + r * channels;
+#pragma omp simd
+    for (Index c = 0; c < channels; ++c) to[c] = factor[c] * dy_row[c] + (slope[c] * (x_row[c] - mean[c]) + offset[c]);
+  }
+}
+
+// What forward, replay and evaluation share, so that they give the same bits.
+void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t scale, std::size_t shift, const float* mean,
+               const float* inverse_deviation, float* factor, Index rows, Index channels, int threads) {
+  const auto* weights = input_of<float>(launch, scale);
+  for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * inverse_deviation[c];
+  const auto* from = input_of<float>(launch, x);
+  auto* to = output_of<float>(launch, y);
+  parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
+    normalize_rows(from + begin * channels, to + begin * channels, end - begin, channels, mean, factor,
+                   input_of<float>(launch, shift));
+  });
+}
+
+// Two double and two float arrays per part; what a reduction over parts of the rows needs.
+struct Partial {
+  double *first, *second;
+  float *block_first, *block_second;
+
+  static Index bytes(Index channels) { return Bytes(channels * 24).aligned(64).count(); }
+  static Partial of(std::byte* workspace, Index part, Index channels) {
+    std::byte* start = workspace + part * bytes(channels);
+    auto* doubles = reinterpret_cast<double*>(start);
+    auto* floats = reinterpret_cast<float*>(start + 16 * channels);
+    for (Index c = 0; c < 2 * channels; ++c) doubles[c] = 0.0;
+    return {doubles, doubles + channels, floats, floats + channels};
+  }
+  static Partial existing(std::byte* workspace, Index part, Index channels) {
+    auto* doubles = reinterpret_cast<double*>(workspace + part * bytes(channels));
+    return {doubles, doubles + channels, nullptr, nullptr};
+  }
+};
+
+// Calls block(partial, first row, rows, rows of this part so far) for all blocks of all parts.
+template <typename Block>
+void reduce_rows(std::byte* workspace, Index rows, Index channels, Index parts, int threads, const Block& block) {
+  const Index size = rows_per_block(channels);
+  parallel_parts(threads, parts, [&](Index part) {
+    const Partial partial = Partial::of(workspace, part, channels);
+    const Range range = part_of(rows, part, parts);
+    for (Index row = range.begin; row < range.end; row += size)
+      block(partial, row, std::min(size, range.end - row), row - range.begin);
+  });
+}
+
+Recipe training_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const BatchNormOptions options = view.options<BatchNormOptions>();
+  const std::size_t x = view.read(Role::x), y = view.written(Role::y), scale = view.read(Role::weight),
+                    shift = view.read(Role::bias);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  const Index parts = std::min<Index>(threads, rows);
+  const Index partial_bytes = parts * Partial::bytes(channels);
+  const auto kernel = [=](const Launch& launch) {
+    const auto* from = input_of<float>(launch, x);
+    reduce_rows(launch.workspace, rows, channels, parts, threads, [&](const Partial& p, Index row, Index size, Index before) {
+      add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first, p.block_second, p.first,
+                p.second);
+    });
+    auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
+    const double momentum = options.momentum, unbiased = rows > 1 ? 1.0 / static_cast<double>(rows - 1) : 1.0;
+    for (Index c = 0; c < channels; ++c) {
+      double average = 0, squares = 0, count = 0;
+      for (Index part = 0; part < parts; ++part) {
+        const Partial p = Partial::existing(launch.workspace, part, channels);
+        const Range range = part_of(rows, part, parts);
+        const auto size = static_cast<double>(range.end - range.begin);
+        const double weight = size / (count + size), difference = p.first[c] - average;
+        average += difference * weight;
+        squares += p.second[c] + difference * difference * count * weight;
+        count += size;
+      }
+      means[c] = static_cast<float>(average);
+      deviations[c] = static_cast<float>(1 / std::sqrt(squares / count + options.epsilon));
+      const auto mean_before = static_cast<double>(input_of<float>(launch, old_mean)[c]);
+      const auto variance_before = static_cast<double>(input_of<float>(launch, old_variance)[c]);
+      output_of<float>(launch, new_mean)[c] = static_cast<float>((1 - momentum) * mean_before + momentum * average);
+      output_of<float>(launch, new_variance)[c] =
+          static_cast<float>((1 - momentum) * variance_before + momentum * squares * unbiased);
+    }
+    normalize(launch, x, y, scale, shift, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
+              channels, threads);
+  };
+  return recipe(kernel, Bytes(partial_bytes + channels * 4));
+}
+
+// Replay normalizes with the saved statistics, evaluation with the running ones.
+Recipe fixed_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const bool replay = view.kind() == TaskKind::replay;
+  const double epsilon = view.options<BatchNormOptions>().epsilon;
+  const std::size_t x = view.read(Role::x), y = view.written(Role::y), scale = view.read(Role::weight),
+                    shift = view.read(Role::bias);
+  const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
+  const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
+  const auto kernel = [=](const Launch& launch) {
+    auto* factor = reinterpret_cast<float*>(launch.workspace);
+    const float* deviations = input_of<float>(launch, spread);
+    if (!replay) {
+      float* made = factor + channels;
+      for (Index c = 0; c < channels; ++c)
+        made[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(deviations[c]) + epsilon));
+      deviations = made;
+    }
+    normalize(launch, x, y, scale, shift, input_of<float>(launch, mean), deviations, factor, rows, channels, threads);
+  };
+  return recipe(kernel, Bytes(channels * (replay ? 4 : 8)));
+}
+
+Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight);
+  const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
+  const auto dx = view.find_written(Role::dx), d_scale = view.find_written(Role::d_weight),
+             d_shift = view.find_written(Role::d_bias);
+  const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
+  const Index parts = std::min<Index>(threads, rows);
+  const Index partial_bytes = parts * Partial::bytes(channels);
+  const auto kernel = [=](const Launch& launch) {
+    const auto *values = input_of<float>(launch, x), *gradients = input_of<float>(launch, dy);
+    const auto *means = input_of<float>(launch, mean), *deviations = input_of<float>(launch, deviation);
+    reduce_rows(launch.workspace, rows, channels, parts, threads, [&](const Partial& p, Index row, Index size, Index) {
+      add_gradient_block(values + row * channels, gradients + row * channels, means, size, channels, p.block_first,
+                         p.block_second, p.first, p.second);
+    });
+    auto* factor = reinterpret_cast<float*>(launch.workspace + partial_bytes);
+    float *slope = factor + channels, *offset = slope + channels;
+    for (Index c = 0; c < channels; ++c) {
+      double sum = 0, product = 0;
+      for (Index part = 0; part < parts; ++part) {
+        const Partial p = Partial::existing(launch.workspace, part, channels);
+        sum += p.first[c];
+        product += p.second[c];
+      }
+      const auto inverse = static_cast<double>(deviations[c]);
+      const double gain = static_cast<double>(input_of<float>(launch, scale)[c]) * inverse;
+      factor[c] = static_cast<float>(gain);
+      slope[c] = static_cast<float>(-gain * inverse * inverse * product / static_cast<double>(rows));
+      offset[c] = static_cast<float>(-gain * sum / static_cast<double>(rows));
+      if (d_scale) {
+        float& target = output_of<float>(launch, *d_scale)[c];
+        target = static_cast<float>(product * inverse) + (add_scale ? target : 0.0F);
+      }
+      if (d_shift) {
+        float& target = output_of<float>(launch, *d_shift)[c];
+        target = static_cast<float>(sum) + (add_shift ? target : 0.0F);
+      }
+    }
+    if (!dx) return;
+    auto* to = output_of<float>(launch, *dx);
+    parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
+      gradient_rows(values + begin * channels, gradients + begin * channels, to + begin * channels, end - begin, channels,
+                    means, factor, slope, offset);
+    });
+  };
+  return recipe(kernel, Bytes(partial_bytes + channels * 12));
+}
+
+}  // namespace
+
+Recipe batch_norm_recipe(const TaskView& view, int threads) {
+  const Shape shape = view.input();
+  const Index rows = shape.batch * shape.height * shape.width, channels = shape.channels;
+  if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
+  if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);
+  return fixed_recipe(view, rows, channels, threads);
+}
+
+}  // namespace tide::cpu

@@ -1,0 +1,42 @@
+#include "backend/cpu/context.h"
+
+#include <omp.h>
+
+namespace tide::cpu {
+namespace {
+
+bool has_matrix(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution || kind == LayerKind::fully_connected;
+}
+
+}  // namespace
+
+Context::Context(int threads)
+    : threads_(threads > 0 ? threads : omp_get_num_procs()), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  use_threads();
+}
+
+void Context::use_threads() const {
+  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
+}
+
+const WeightLayout* Context::weight_layout(const NetworkPtr& network, ParameterId parameter) {
+  if (network_ != network) {
+    by_parameter_.assign(network->parameters.size(), nullptr);
+    for (const Layer& layer : network->layers) {
+      if (!has_matrix(layer.kind)) continue;
+      const WeightLayout*& layout = by_parameter_[layer.parameters[0].index()];
+      if (layout != nullptr) continue;  // shared: the first user decides
+      const Shape& sample = network->shape(layer.inputs[0]);
+      Signature signature = weight_signature(layer, sample);
+      auto found = layouts_.find(signature);
+      if (found == layouts_.end())
+        found = layouts_.emplace(std::move(signature), make_weight_layout(layer, sample, engine_)).first;
+      layout = &found->second;
+    }
+    network_ = network;
+  }
+  return by_parameter_[parameter.index()];
+}
+
+}  // namespace tide::cpu

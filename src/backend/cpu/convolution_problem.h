@@ -1,0 +1,34 @@
+// A convolution (or transposed convolution) as oneDNN names it, and its primitives. All
+// ask for NHWC activations and leave the weight layout to oneDNN.
+#pragma once
+
+#include <dnnl.hpp>
+#include <vector>
+
+#include "network/network.h"
+
+namespace tide::cpu {
+
+struct ConvolutionProblem {
+  bool transposed = false;
+  ConvolutionOptions options;
+  Shape input, output;  // with the batch
+
+  static ConvolutionProblem of(const Layer& layer, const Shape& input_sample, std::int64_t batch);
+
+  // Everything that a primitive depends on.
+  [[nodiscard]] std::vector<std::int64_t> signature() const;
+  [[nodiscard]] dnnl::memory::desc x() const;
+  [[nodiscard]] dnnl::memory::desc y() const;
+  [[nodiscard]] dnnl::memory::desc bias() const;
+  // [groups x] output channels x input channels x height x width, in any layout.
+  [[nodiscard]] dnnl::memory::desc weights() const;
+  // The same dimensions in Tidepool's logical order.
+  [[nodiscard]] dnnl::memory::desc logical_weights() const;
+
+  [[nodiscard]] dnnl::primitive_desc forward(const dnnl::engine& engine) const;
+  [[nodiscard]] dnnl::primitive_desc backward_data(const dnnl::engine& engine) const;
+  [[nodiscard]] dnnl::primitive_desc backward_weights(const dnnl::engine& engine) const;
+};
+
+}  // namespace tide::cpu

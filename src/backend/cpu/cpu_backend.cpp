@@ -1,0 +1,150 @@
+// The cpu backend: oneDNN for convolutions and matrix products, kernels of our own for
+// everything else.
+#include <omp.h>
+
+#include <map>
+
+#include "backend/cpu/context.h"
+#include "backend/cpu/recipe.h"
+#include "backend/host_memory.h"
+#include "backend/logical_order.h"
+#include "backend/make.h"
+
+namespace tide {
+namespace {
+
+using namespace cpu;
+
+Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
+  const int threads = context->threads();
+  switch (view.kind()) {
+    case TaskKind::sum_gradients: return sum_recipe(view, Role::x, Role::y, threads);
+    case TaskKind::norm: return norm_recipe(view, threads);
+    case TaskKind::update: return update_recipe(view, threads);
+    default: break;
+  }
+  const bool forward = view.is_forward();
+  switch (view.layer_kind()) {
+    case LayerKind::convolution:
+    case LayerKind::transposed_convolution: return convolution_recipe(view, context);
+    case LayerKind::fully_connected: return fully_connected_recipe(view, context);
+    case LayerKind::max_pool: return max_pool_recipe(view, threads);
+    case LayerKind::average_pool: return average_pool_recipe(view, threads);
+    case LayerKind::global_average_pool: return global_average_pool_recipe(view, threads);
+    case LayerKind::relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh: return activation_recipe(view, threads);
+    case LayerKind::softmax_cross_entropy: return loss_recipe(view, threads);
+    case LayerKind::lrn: return lrn_recipe(view, threads);
+    case LayerKind::batch_norm: return batch_norm_recipe(view, threads);
+    case LayerKind::dropout: return dropout_recipe(view, threads);
+    case LayerKind::add:
+      return forward ? sum_recipe(view, Role::x, Role::y, threads) : copy_recipe(view, Role::dy, Role::dx, threads);
+    case LayerKind::fork:
+      return forward ? copy_recipe(view, Role::x, Role::y, threads) : sum_recipe(view, Role::dy, Role::dx, threads);
+    case LayerKind::multiply: return multiply_recipe(view, threads);
+    case LayerKind::concat:
+    case LayerKind::split: return channels_recipe(view, threads);
+    case LayerKind::input:
+    case LayerKind::flatten: break;
+  }
+  throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
+}
+
+std::string_view instruction_set() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::sse41: return "sse41";
+    default: return "generic";
+  }
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : context_(std::make_shared<Context>(threads)) {}
+
+  [[nodiscard]] std::string_view name() const override { return "cpu"; }
+  [[nodiscard]] std::string description() const override {
+    const dnnl_version_t* version = dnnl_version();
+    return fmt::format("cpu oneDNN {}.{}.{} {} threads={}", version->major, version->minor, version->patch,
+                       instruction_set(), context_->threads());
+  }
+
+  void annotate(Step& step) const override {
+    context_->use_threads();
+    step.backend = description();
+    for (const Tensor& tensor : step.tensors)
+      if (const WeightLayout* layout = layout_of(step, tensor))
+        step.storages[tensor.storage.index()].bytes = Bytes(static_cast<std::int64_t>(layout->stored.get_size()));
+    step.algorithm_sets.resize(1);
+    std::map<Bytes, std::uint32_t> sets{{Bytes{}, 0}};
+    for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+      const Bytes workspace = recipe_of(TaskView(step, TaskId(t)), context_).workspace;
+      const auto [set, is_new] = sets.emplace(workspace, step.algorithm_sets.size());
+      if (is_new) step.algorithm_sets.push_back({Algorithm{"default", workspace}});
+      step.tasks[t].algorithms = set->second;
+    }
+  }
+
+  [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t /*algorithm*/) override {
+    context_->use_threads();
+    return recipe_of(TaskView(step, task), context_).make();
+  }
+
+  void write_tensor(const Step& step, TensorId id, std::span<const float> logical, std::byte* address) override {
+    const Tensor& tensor = step.tensor(id);
+    if (const WeightLayout* layout = layout_of(step, tensor)) {
+      check_size(tensor, logical.size());
+      // oneDNN's interface has no const memory; a reorder only reads its source.
+      return reorder(layout->logical, const_cast<float*>(logical.data()), layout->stored, address);
+    }
+    write_nhwc(tensor.shape, tensor.type, logical, address);
+  }
+
+  void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
+    const Tensor& tensor = step.tensor(id);
+    if (const WeightLayout* layout = layout_of(step, tensor)) {
+      check_size(tensor, logical.size());
+      // A copy, since binding a oneDNN memory object may write its padding.
+      std::vector<std::byte> copy(address, address + layout->stored.get_size());
+      return reorder(layout->stored, copy.data(), layout->logical, logical.data());
+    }
+    read_nhwc(tensor.shape, tensor.type, address, logical);
+  }
+
+  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return allocate_host(bytes); }
+  void release(std::byte* memory, Bytes bytes) noexcept override { release_host(memory, bytes); }
+
+ private:
+  [[nodiscard]] const WeightLayout* layout_of(const Step& step, const Tensor& tensor) const {
+    if (!tensor.parameter.valid()) return nullptr;
+    return context_->weight_layout(step.network, tensor.parameter);
+  }
+
+  static void check_size(const Tensor& tensor, std::size_t given) {
+    if (static_cast<std::size_t>(tensor.shape.elements()) != given)
+      throw Error("a tensor of {} elements was given {} values", tensor.shape.elements(), given);
+  }
+
+  void reorder(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to, void* target) const {
+    context_->use_threads();
+    dnnl::memory in(from, context_->engine(), source), out(to, context_->engine(), target);
+    dnnl::stream stream = context_->stream();
+    dnnl::reorder(in, out).execute(stream, in, out);
+    stream.wait();
+  }
+
+  ContextPtr context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+
+}  // namespace tide

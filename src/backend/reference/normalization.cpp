@@ -1,0 +1,131 @@
+// Batch normalization, and local response normalization across channels.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/reference/task.h"
+
+namespace tide::reference {
+namespace {
+
+struct Statistics {
+  Values mean, variance;  // per channel; the variance is the biased one
+};
+
+Statistics statistics(const Values& x, std::size_t channels) {
+  Statistics result{Values(channels, 0.0), Values(channels, 0.0)};
+  const auto count = static_cast<double>(x.size() / channels);
+  for (std::size_t i = 0; i < x.size(); ++i) result.mean[i % channels] += x[i] / count;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double deviation = x[i] - result.mean[i % channels];
+    result.variance[i % channels] += deviation * deviation / count;
+  }
+  return result;
+}
+
+void normalize(const ReferenceTask& task, const Values& mean, const Values& inverse_deviation) {
+  const Values &x = task.in(Role::x), &scale = task.in(Role::weight), &shift = task.in(Role::bias);
+  Values& y = task.out(Role::y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t c = i % mean.size();
+    y[i] = (x[i] - mean[c]) * inverse_deviation[c] * scale[c] + shift[c];
+  }
+}
+
+Values inverse_deviations(const Values& variance, double epsilon) {
+  Values result(variance.size());
+  for (std::size_t c = 0; c < result.size(); ++c) result[c] = 1 / std::sqrt(variance[c] + epsilon);
+  return result;
+}
+
+void batch_norm_forward(const ReferenceTask& task) {
+  const auto& options = task.view.options<BatchNormOptions>();
+  if (task.view.kind() == TaskKind::replay) return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
+  if (!task.writes(Role::mean))
+    return normalize(task, task.in(Role::running_mean), inverse_deviations(task.in(Role::running_variance), options.epsilon));
+
+  const Values& x = task.in(Role::x);
+  const auto channels = static_cast<std::size_t>(task.view.input().channels);
+  const Statistics batch = statistics(x, channels);
+  const Values deviations = inverse_deviations(batch.variance, options.epsilon);
+  task.out(Role::mean) = batch.mean;
+  task.out(Role::inverse_deviation) = deviations;
+  const auto count = static_cast<double>(x.size() / channels);
+  const double unbiased = count > 1 ? count / (count - 1) : 1;
+  const Values &old_mean = task.in(Role::running_mean), &old_variance = task.in(Role::running_variance);
+  Values &new_mean = task.out(Role::running_mean), &new_variance = task.out(Role::running_variance);
+  for (std::size_t c = 0; c < channels; ++c) {
+    new_mean[c] = (1 - options.momentum) * old_mean[c] + options.momentum * batch.mean[c];
+    new_variance[c] = (1 - options.momentum) * old_variance[c] + options.momentum * batch.variance[c] * unbiased;
+  }
+  normalize(task, batch.mean, deviations);
+}
+
+// The channels that channel c of an LRN sums over: [c - size / 2, c + size / 2], clipped.
+template <typename Visit>
+void for_each_neighbour(std::int64_t c, std::int64_t size, std::int64_t channels, Visit visit) {
+  for (std::int64_t j = std::max<std::int64_t>(0, c - size / 2); j <= std::min(channels - 1, c + size / 2); ++j) visit(j);
+}
+
+}  // namespace
+
+void run_batch_norm(const ReferenceTask& task) {
+  if (task.view.is_forward()) return batch_norm_forward(task);
+  const Values &x = task.in(Role::x), &dy = task.in(Role::dy), &scale = task.in(Role::weight);
+  const Values &mean = task.in(Role::mean), &inverse_deviation = task.in(Role::inverse_deviation);
+  const std::size_t channels = mean.size();
+  const auto count = static_cast<double>(x.size() / channels);
+  Values sum(channels, 0.0), product_sum(channels, 0.0);
+  const auto normalized = [&](std::size_t i) { return (x[i] - mean[i % channels]) * inverse_deviation[i % channels]; };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum[i % channels] += dy[i];
+    product_sum[i % channels] += dy[i] * normalized(i);
+  }
+  if (task.writes(Role::dx)) {
+    Values& dx = task.out(Role::dx);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t c = i % channels;
+      dx[i] = scale[c] * inverse_deviation[c] * (dy[i] - sum[c] / count - normalized(i) * product_sum[c] / count);
+    }
+  }
+  if (task.writes(Role::d_weight)) {
+    Values &d_scale = task.out(Role::d_weight), &d_shift = task.out(Role::d_bias);
+    for (std::size_t c = 0; c < channels; ++c) {
+      d_scale[c] += product_sum[c];
+      d_shift[c] += sum[c];
+    }
+  }
+}
+
+void run_lrn(const ReferenceTask& task) {
+  const auto& options = task.view.options<LrnOptions>();
+  const Values& x = task.in(Role::x);
+  const std::int64_t channels = task.view.input().channels;
+  const double scale = options.alpha / static_cast<double>(options.size);
+  const std::size_t rows = x.size() / static_cast<std::size_t>(channels);
+  const auto at = [&](std::size_t row, std::int64_t c) { return row * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c); };
+  const auto denominator = [&](std::size_t row, std::int64_t c) {
+    double sum = options.k;
+    for_each_neighbour(c, options.size, channels, [&](std::int64_t j) { sum += scale * x[at(row, j)] * x[at(row, j)]; });
+    return sum;
+  };
+  if (task.view.is_forward()) {
+    Values& y = task.out(Role::y);
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::int64_t c = 0; c < channels; ++c)
+        y[at(row, c)] = x[at(row, c)] * std::pow(denominator(row, c), -options.beta);
+    return;
+  }
+  const Values& dy = task.in(Role::dy);
+  Values& dx = task.out(Role::dx);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::int64_t c = 0; c < channels; ++c) {
+      double sum = 0;  // over the channels whose denominators contain x_c
+      for_each_neighbour(c, options.size, channels, [&](std::int64_t j) {
+        sum += dy[at(row, j)] * x[at(row, j)] * std::pow(denominator(row, j), -options.beta - 1);
+      });
+      dx[at(row, c)] = dy[at(row, c)] * std::pow(denominator(row, c), -options.beta) -
+                       2 * scale * options.beta * x[at(row, c)] * sum;
+    }
+}
+
+}  // namespace tide::reference

@@ -1,0 +1,59 @@
+// A task as its kernel sees it: operands by role, the layer's options, shapes with the
+// batch. Shapes come from the network, not from the tensors: behind a flatten layer the
+// tensor still has its old shape.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "step/step.h"
+
+namespace tide {
+
+class TaskView {
+ public:
+  TaskView(const Step& step, TaskId id);
+
+  [[nodiscard]] const Step& step() const { return *step_; }
+  [[nodiscard]] TaskId id() const { return id_; }
+  [[nodiscard]] TaskKind kind() const { return task().kind; }
+  // True for forward and replay.
+  [[nodiscard]] bool is_forward() const { return kind() == TaskKind::forward || kind() == TaskKind::replay; }
+  [[nodiscard]] LayerKind layer_kind() const { return step_->layer_kind(task()); }
+  [[nodiscard]] LayerId layer_id() const { return task().layer; }
+  [[nodiscard]] const Layer& layer() const { return step_->network->layer(task().layer); }
+  template <typename Options>
+  [[nodiscard]] const Options& options() const {
+    return layer().as<Options>();
+  }
+
+  // Positions of operands; the n-th of those with this role that are read or written
+  // (accumulated counts as written). The first two throw where there is none.
+  [[nodiscard]] std::size_t read(Role role, std::size_t nth = 0) const;
+  [[nodiscard]] std::size_t written(Role role, std::size_t nth = 0) const;
+  [[nodiscard]] std::optional<std::size_t> find_read(Role role, std::size_t nth = 0) const;
+  [[nodiscard]] std::optional<std::size_t> find_written(Role role, std::size_t nth = 0) const;
+  [[nodiscard]] std::vector<std::size_t> all_read(Role role) const;
+  [[nodiscard]] std::vector<std::size_t> all_written(Role role) const;
+
+  [[nodiscard]] const Operand& operand(std::size_t position) const { return operands_[position]; }
+  [[nodiscard]] std::span<const Operand> operands() const { return operands_; }
+  [[nodiscard]] const Tensor& tensor(std::size_t position) const { return step_->tensor(operands_[position].tensor); }
+  [[nodiscard]] bool accumulates(std::size_t position) const {
+    return operands_[position].access == Access::accumulate;
+  }
+
+  // Of the layer's inputs and outputs.
+  [[nodiscard]] Shape input(std::size_t index = 0) const;
+  [[nodiscard]] Shape output(std::size_t index = 0) const;
+
+ private:
+  [[nodiscard]] const Task& task() const { return step_->task(id_); }
+  [[nodiscard]] std::optional<std::size_t> find(Role role, bool written, std::size_t nth) const;
+
+  const Step* step_;
+  TaskId id_;
+  std::span<const Operand> operands_;
+};
+
+}  // namespace tide

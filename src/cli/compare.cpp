@@ -1,0 +1,99 @@
+// tide compare: every policy side by side at one budget.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "backend/backend.h"
+#include "base/size_text.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "plan/summary.h"
+#include "plan/timeline.h"
+#include "report/table.h"
+#include "step/build.h"
+
+namespace tide {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Arguments {
+  ModelArguments model;
+  BudgetArguments budget;
+  StepArguments step;
+  bool inference = false;
+  bool json = false;
+};
+
+int run(const Arguments& arguments) {
+  const NetworkPtr network = arguments.model.load();
+  const std::optional<Bytes> memory = arguments.budget.device();
+  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), !arguments.inference,
+                                   arguments.step.optimizer_options()});
+  make_backend(arguments.step.backend_name(), arguments.step.threads)->annotate(step);
+  const RooflineModel cost(generic_cpu());
+  double ideal = 0;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) ideal += cost.task_seconds(step, TaskId(t), 0);
+
+  Table table({{"policy"}, {"fits"}, {"peak", Align::right}, {"peak bytes", Align::right}, {"of baseline", Align::right},
+               {"moved", Align::right}, {"recomputed", Align::right}, {"predicted", Align::right}, {"numerics"},
+               {"planned in", Align::right}});
+  ordered_json list = ordered_json::array();
+  double baseline = 0;
+  bool any = false;
+  for (const Policy& policy : policies()) {
+    const PlanResult result = make_plan(policy, step, cost, {.memory = memory, .host_memory = arguments.budget.host()});
+    if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
+    const std::string share = baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(result.floor.count()) / baseline) : "-";
+    ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
+    if (!result.plan) {
+      table.add({std::string(policy.name), "no", format_size(result.floor), fmt::format("{}", result.floor.count()), share, "-", "-",
+                 "-", "-", fmt::format("{:.2g} s", result.plan_seconds)});
+      entry["floor_bytes"] = result.floor.count();
+      entry["bottleneck_task"] = result.bottleneck_task;
+      list.push_back(std::move(entry));
+      continue;
+    }
+    any = true;
+    const PlanSummary summary = summarize(*result.plan);
+    const double predicted = simulate(*result.plan, cost).seconds;
+    const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
+    table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes), fmt::format("{}", summary.peak_bytes.count()), share,
+               moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
+               fmt::format("{:.3g} s", predicted), std::string(numerics_name(result.plan->numerics)),
+               fmt::format("{:.2g} s", result.plan_seconds)});
+    entry["numerics"] = numerics_name(result.plan->numerics);
+    entry["peak_bytes"] = summary.peak_bytes.count();
+    entry["offloaded_bytes"] = summary.offloaded_bytes.count();
+    entry["recomputed_tasks"] = summary.recomputed_tasks;
+    entry["predicted_seconds"] = predicted;
+    entry["plan_seconds"] = result.plan_seconds;
+    list.push_back(std::move(entry));
+  }
+  if (arguments.json) {
+    fmt::print("{}\n", ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", ideal}, {"policies", list}}.dump(2));
+  } else {
+    fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
+               memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
+    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are modelled (generic-cpu).\n");
+    for (const Policy& policy : policies()) fmt::print("  {:<10} {}\n", policy.name, policy.description);
+  }
+  if (any) return kDone;
+  fmt::print(stderr, "tide: no policy fits into {}; see the peaks above, or use a smaller --batch\n",
+             memory ? format_size(*memory) : "memory");
+  return kInfeasible;
+}
+
+}  // namespace
+
+Command compare_command(CLI::App& root) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* app = root.add_subcommand("compare", "Every policy side by side at one budget");
+  arguments->model.add_to(*app);
+  arguments->step.add_to(*app);
+  arguments->budget.add_to(*app);
+  app->add_flag("--inference", arguments->inference, "A forward-only step");
+  app->add_flag("--json", arguments->json, "Print one JSON object");
+  return {app, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace tide

@@ -1,0 +1,45 @@
+#include <cstdio>
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App root{"Tidepool trains a neural network inside whatever device memory it is given.", "tide"};
+  root.require_subcommand(1);
+  root.set_version_flag("--version", "tide " TIDE_VERSION);
+  root.set_help_flag("-h,--help", "Print this help and exit");
+  root.footer("MODEL is a zoo name (tide models) or a network file (net.json). Sizes are 512MiB, 12GiB, 1.5GB or plain bytes.\n"
+              "Exit codes: 0 done, 1 error, 2 the budget is too small, 130 interrupted.");
+  const std::vector<tide::Command> commands{tide::train_command(root),   tide::eval_command(root),
+                                            tide::plan_command(root),    tide::compare_command(root),
+                                            tide::summary_command(root), tide::models_command(root),
+                                            tide::doctor_command(root)};
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return root.exit(error);  // help and version
+    std::string text = error.what();
+    for (char& c : text)
+      if (c == '\n') c = ' ';
+    throw tide::Error("{}; see tide --help", text);
+  }
+  for (const tide::Command& command : commands)
+    if (command.app->parsed()) return command.run();
+  return tide::kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("tide: out of host memory; use a smaller --batch or --memory\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tide: %s\n", error.what());
+  }
+  return tide::kFailed;
+}

@@ -1,0 +1,112 @@
+#include "cli/options.h"
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+#include "backend/backend.h"
+#include "base/size_text.h"
+#include "formats/network_json.h"
+#include "zoo/zoo.h"
+
+namespace tide {
+namespace {
+
+Bytes free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::int64_t kilobytes = 0;
+  std::string unit;
+  while (file >> name >> kilobytes >> unit)
+    if (name == "MemAvailable:") return Bytes(checked_multiply(kilobytes, 1024));
+  throw Error("--memory auto cannot tell how much memory is free here; give a size instead");
+}
+
+std::optional<Bytes> parse_budget(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "auto") return Bytes(free_memory().count() / 10 * 9);
+  return parse_size(text);
+}
+
+}  // namespace
+
+Shape parse_sample(const std::string& text) {
+  Shape shape;
+  std::int64_t* const fields[] = {&shape.channels, &shape.height, &shape.width};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto [next, error] = std::from_chars(at, end, *fields[i]);
+    const bool separator = i == 2 ? next == end : next != end && *next == 'x';
+    if (error != std::errc{} || !separator || *fields[i] < 1)
+      throw Error("--input '{}' is not a shape; write channels x height x width, such as 3x224x224", text);
+    at = next + 1;
+  }
+  return shape;
+}
+
+void ModelArguments::add_to(CLI::App& app) {
+  app.add_option("MODEL", model, "Zoo name (see tide models) or network file (net.json)")->required();
+  app.add_option("--input", input, "Input of one sample as CxHxW instead of the model's own");
+}
+
+NetworkPtr ModelArguments::load() const {
+  const std::optional<Shape> sample = input.empty() ? std::nullopt : std::optional(parse_sample(input));
+  if (model.ends_with(".json")) {
+    if (sample) throw Error("--input does not go with a network file: the file has its own input");
+    return std::make_shared<Network>(read_network(model));
+  }
+  return std::make_shared<Network>(make_model(model, sample));
+}
+
+void BudgetArguments::add_to(CLI::App& app) {
+  app.add_option("--memory", memory, "Device memory budget, such as 12GiB; auto: what is free, less a tenth");
+  app.add_option("--host-memory", host_memory, "Host memory budget for what leaves the device");
+}
+
+std::optional<Bytes> BudgetArguments::device() const { return parse_budget(memory); }
+std::optional<Bytes> BudgetArguments::host() const { return parse_budget(host_memory); }
+
+void StepArguments::add_to(CLI::App& app) {
+  app.add_option("--batch", batch, "Samples per step")->capture_default_str();
+  app.add_option("--rules", rules, "Dependency rules: minimal (our kernels') or superneurons (the paper's)")->capture_default_str();
+  app.add_option("--optimizer", optimizer, "sgd, momentum, nesterov, adam or adamw")->capture_default_str();
+  app.add_option("--momentum", momentum, "Of momentum and nesterov")->capture_default_str();
+  app.add_option("--weight-decay", weight_decay, "Weight decay")->capture_default_str();
+  app.add_option("--clip", clip, "Clip gradients to this norm; 0: never")->capture_default_str();
+  app.add_option("--backend", backend, "cpu, reference or null");
+  app.add_option("--threads", threads, "Compute threads; 0: all cores")->capture_default_str();
+}
+
+Rules StepArguments::rule_set() const {
+  if (rules == "minimal") return Rules::minimal;
+  if (rules == "superneurons") return Rules::superneurons;
+  throw Error("unknown rules '{}'; they are minimal and superneurons", rules);
+}
+
+OptimizerOptions StepArguments::optimizer_options() const {
+  OptimizerOptions options;
+  if (optimizer == "sgd") options.kind = OptimizerKind::sgd;
+  else if (optimizer == "momentum") options.kind = OptimizerKind::momentum;
+  else if (optimizer == "nesterov") options.kind = OptimizerKind::nesterov;
+  else if (optimizer == "adam") options.kind = OptimizerKind::adam;
+  else if (optimizer == "adamw") options.kind = OptimizerKind::adamw;
+  else throw Error("unknown optimizer '{}'; they are sgd, momentum, nesterov, adam and adamw", optimizer);
+  if (!(momentum >= 0 && momentum < 1)) throw Error("--momentum {} is not in [0, 1)", momentum);
+  if (!(weight_decay >= 0)) throw Error("--weight-decay {} is negative", weight_decay);
+  if (!(clip >= 0)) throw Error("--clip {} is negative", clip);
+  options.momentum = momentum;
+  options.weight_decay = weight_decay;
+  options.clip_norm = clip;
+  return options;
+}
+
+std::string StepArguments::backend_name() const { return backend.empty() ? "cpu" : backend; }
+
+std::string infeasible_text(const PlanResult& result, std::string_view policy, const std::optional<Bytes>& memory) {
+  return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that, use a smaller --batch, or try tide compare",
+                     policy, memory ? format_size(*memory) : "memory", result.floor.count(), format_size(result.floor),
+                     result.bottleneck_task);
+}
+
+}  // namespace tide

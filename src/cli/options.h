@@ -1,0 +1,49 @@
+// What several subcommands take: a model, a step, a budget.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "network/network.h"
+#include "planner/planner.h"
+
+namespace tide {
+
+struct ModelArguments {
+  std::string model;
+  std::string input;  // CxHxW
+  void add_to(CLI::App& app);
+  // From the zoo or from a file.
+  [[nodiscard]] NetworkPtr load() const;
+};
+
+struct BudgetArguments {
+  std::string memory, host_memory;
+  void add_to(CLI::App& app);
+  // "auto" is what is free now, less a tenth.
+  [[nodiscard]] std::optional<Bytes> device() const;
+  [[nodiscard]] std::optional<Bytes> host() const;
+};
+
+struct StepArguments {
+  std::int64_t batch = 32;
+  std::string rules = "minimal";
+  std::string optimizer = "momentum";
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double clip = 0;
+  std::string backend;
+  int threads = 0;
+  void add_to(CLI::App& app);
+  [[nodiscard]] Rules rule_set() const;
+  [[nodiscard]] OptimizerOptions optimizer_options() const;
+  [[nodiscard]] std::string backend_name() const;
+};
+
+// "64x56x56"; throws an Error that quotes the text.
+[[nodiscard]] Shape parse_sample(const std::string& text);
+// The line for a budget that is too small.
+[[nodiscard]] std::string infeasible_text(const PlanResult& result, std::string_view policy, const std::optional<Bytes>& memory);
+
+}  // namespace tide

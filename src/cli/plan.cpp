@@ -1,0 +1,158 @@
+// tide plan: plans without running.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "backend/backend.h"
+#include "base/size_text.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "plan/plan_json.h"
+#include "plan/summary.h"
+#include "plan/timeline.h"
+#include "report/table.h"
+#include "step/build.h"
+
+namespace tide {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Arguments {
+  ModelArguments model;
+  BudgetArguments budget;
+  StepArguments step;
+  std::string policy = "liveness";
+  std::string save;
+  bool inference = false;
+  bool json = false;
+};
+
+double ideal_seconds(const Step& step, const CostModel& cost) {
+  double total = 0;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += cost.task_seconds(step, TaskId(t), 0);
+  return total;
+}
+
+ordered_json header(const Arguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
+  return {{"model", network.name},
+          {"batch", arguments.step.batch},
+          {"policy", arguments.policy},
+          {"rules", arguments.step.rules},
+          {"memory_bytes", memory ? ordered_json(memory->count()) : ordered_json(nullptr)},
+          {"feasible", feasible}};
+}
+
+void print_json(const Arguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
+                double predicted, double ideal) {
+  const Plan& plan = *result.plan;
+  ordered_json out = header(arguments, network, plan.memory, true);
+  out["numerics"] = numerics_name(plan.numerics);
+  out["peak_bytes"] = summary.peak_bytes.count();
+  out["peak_data_bytes"] = summary.peak_data_bytes.count();
+  out["peak_step"] = summary.peak_step;
+  out["peak_task"] = summary.peak_task;
+  out["live_data_tensors_at_peak"] = summary.live_data_tensors_at_peak;
+  out["max_live_data_tensors"] = summary.max_live_data_tensors;
+  out["data_tensors"] = summary.data_tensors;
+  out["data_bytes"] = summary.data_bytes.count();
+  out["floor_bytes"] = result.floor.count();
+  out["recomputed_tasks"] = summary.recomputed_tasks;
+  out["offloaded_bytes"] = summary.offloaded_bytes.count();
+  out["prefetched_bytes"] = summary.prefetched_bytes.count();
+  out["phases"] = plan.phases.size();
+  out["sub_batch"] = plan.phases.front().step->options.batch;
+  out["predicted_seconds"] = predicted;
+  out["ideal_seconds"] = ideal;
+  out["plan_seconds"] = result.plan_seconds;
+  out["check_seconds"] = result.check_seconds;
+  ordered_json classes;
+  for (int c = 0; c < kTensorClasses; ++c)
+    classes[std::string(class_name(static_cast<TensorClass>(c)))] = summary.classes[static_cast<std::size_t>(c)].count();
+  classes["workspace"] = summary.workspace_at_peak.count();
+  out["classes"] = classes;
+  out["steps"] = ordered_json::array();
+  for (const StepUsage& step : summary.steps)
+    out["steps"].push_back({{"step", step.step},
+                            {"task", step.task},
+                            {"live_data_bytes", step.live_data_bytes.count()},
+                            {"live_data_tensors", step.live_data_tensors},
+                            {"live_bytes", step.live_bytes.count()}});
+  fmt::print("{}\n", out.dump(2));
+}
+
+void print_text(const Arguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
+                double predicted) {
+  const Plan& plan = *result.plan;
+  fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
+             arguments.inference ? "forward only" : "one training step", arguments.policy, arguments.step.rules);
+  const std::string budget =
+      plan.memory ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory),
+                                100 * static_cast<double>(summary.peak_bytes.count()) / static_cast<double>(plan.memory->count()))
+                  : "";
+  fmt::print("  peak memory      {}{}: {} bytes by address\n", format_size(summary.peak_bytes), budget, summary.peak_bytes.count());
+  fmt::print("  most alive       {} at {}\n", format_size(summary.peak_live_bytes), summary.peak_live_task);
+  fmt::print("  data tensors     {} with {} in all; at most {} alive, at step {} ({})\n", summary.data_tensors,
+             format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step, summary.peak_task);
+  fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", plan.phases.front().ops.size(),
+             summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
+  fmt::print("  predicted step   {:.3g} s (modelled: generic-cpu)\n", predicted);
+  fmt::print("  planned in       {:.3g} s, checked in {:.3g} s: valid\n\n", result.plan_seconds, result.check_seconds);
+  Table table({{"at the peak"}, {"bytes", Align::right}, {"", Align::right}});
+  for (int c = 0; c < kTensorClasses; ++c) {
+    const Bytes bytes = summary.classes[static_cast<std::size_t>(c)];
+    if (!bytes.is_zero())
+      table.add({std::string(class_name(static_cast<TensorClass>(c))), fmt::format("{}", bytes.count()), format_size(bytes)});
+  }
+  if (!summary.workspace_at_peak.is_zero())
+    table.add({"workspace", fmt::format("{}", summary.workspace_at_peak.count()), format_size(summary.workspace_at_peak)});
+  fmt::print("{}", table.text());
+  if (!arguments.save.empty()) fmt::print("\nsaved to {}\n", arguments.save);
+}
+
+int run(const Arguments& arguments) {
+  const NetworkPtr network = arguments.model.load();
+  const std::optional<Bytes> memory = arguments.budget.device();
+  const Policy& policy = find_policy(arguments.policy);
+  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), !arguments.inference,
+                                   arguments.step.optimizer_options()});
+  make_backend(arguments.step.backend_name(), arguments.step.threads)->annotate(step);
+  const RooflineModel cost(generic_cpu());
+  const double ideal = ideal_seconds(step, cost);
+  const PlanResult result =
+      make_plan(policy, std::move(step), cost, {.memory = memory, .host_memory = arguments.budget.host()});
+  if (!result.plan) {
+    if (arguments.json) {
+      ordered_json out = header(arguments, *network, memory, false);
+      out["floor_bytes"] = result.floor.count();
+      out["bottleneck_task"] = result.bottleneck_task;
+      fmt::print("{}\n", out.dump(2));
+    }
+    fmt::print(stderr, "tide: {}\n", infeasible_text(result, arguments.policy, memory));
+    return kInfeasible;
+  }
+  if (!arguments.save.empty()) save_plan(*result.plan, arguments.save);
+  const PlanSummary summary = summarize(*result.plan);
+  const double predicted = simulate(*result.plan, cost).seconds;
+  if (arguments.json)
+    print_json(arguments, *network, result, summary, predicted, ideal);
+  else
+    print_text(arguments, *network, result, summary, predicted);
+  return kDone;
+}
+
+}  // namespace
+
+Command plan_command(CLI::App& root) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* app = root.add_subcommand("plan", "Plan a step without running it");
+  arguments->model.add_to(*app);
+  arguments->step.add_to(*app);
+  arguments->budget.add_to(*app);
+  app->add_option("--policy", arguments->policy, "How to plan (see tide compare)")->capture_default_str();
+  app->add_flag("--inference", arguments->inference, "A forward-only step");
+  app->add_option("--save", arguments->save, "Write the plan to this file");
+  app->add_flag("--json", arguments->json, "Print one JSON object");
+  return {app, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace tide

@@ -1,0 +1,122 @@
+#include "formats/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <fstream>
+
+#include "base/checked.h"
+#include "formats/json_fields.h"
+
+namespace tide {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
+
+constexpr std::uint64_t kLargestHeader = std::uint64_t{100} << 20;
+
+struct Entry {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t begin = 0, end = 0;
+};
+
+Entry read_entry(const std::string& name, const nlohmann::json& object, const std::string& file, std::int64_t data_bytes) {
+  JsonFields fields(object, fmt::format("{}, tensor {}", file, in_quotes(name)));
+  if (const std::string type = fields.text("dtype"); type != "F32")
+    throw Error("{} has type {}; only F32 is read", fields.where(), in_quotes(type));
+  Entry entry{name, fields.integers("shape"), 0, 0};
+  const std::vector<std::int64_t> offsets = fields.integers("data_offsets");
+  fields.finish();
+  if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] || offsets[1] > data_bytes)
+    throw Error("{} lies outside the file", fields.where());
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : entry.shape) {
+    if (extent < 0) throw Error("{} has a negative extent", fields.where());
+    elements = checked_multiply(elements, extent);
+  }
+  if (checked_multiply(elements, 4) != offsets[1] - offsets[0]) throw Error("{} has a size that is not its shape's", fields.where());
+  entry.begin = offsets[0];
+  entry.end = offsets[1];
+  return entry;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, const SafeTensors& content) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = content.metadata;
+  std::int64_t offset = 0;
+  for (const SafeTensor& tensor : content.tensors) {
+    const std::int64_t end = checked_add(offset, checked_multiply(static_cast<std::int64_t>(tensor.values.size()), 4));
+    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
+  const std::uint64_t length = text.size();
+
+  std::filesystem::path temporary = path;
+  temporary += ".part";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  for (const SafeTensor& tensor : content.tensors)
+    file.write(reinterpret_cast<const char*>(tensor.values.data()), static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(temporary, path, error);
+  if (!file || error) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw Error("{} could not be written; check the folder and the free space", path.string());
+  }
+}
+
+SafeTensors read_safetensors(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw Error("{} cannot be read: {}", name, error.message());
+  std::ifstream file(path, std::ios::binary);
+  std::uint64_t length = 0;
+  if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
+    throw Error("{} is too short for a safetensors file", name);
+  if (length > kLargestHeader || length > size - sizeof length) throw Error("{} is not a safetensors file: its header does not fit", name);
+  std::string text(length, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) throw Error("{} ends early", name);
+  const nlohmann::json header = parse_json(text, name);
+  if (!header.is_object()) throw Error("{} is not a safetensors file: its header is no object", name);
+
+  SafeTensors content;
+  const auto data_bytes = static_cast<std::int64_t>(size - sizeof length - length);
+  const auto data_start = static_cast<std::streamoff>(sizeof length + length);
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : header.items()) {
+    if (key != "__metadata__") {
+      if (!value.is_object()) throw Error("{}, tensor {} is no object", name, in_quotes(key));
+      entries.push_back(read_entry(key, value, name, data_bytes));
+      continue;
+    }
+    if (!value.is_object()) throw Error("{} has metadata that is no object", name);
+    for (const auto& [field, item] : value.items()) {
+      if (!item.is_string()) throw Error("{} has metadata {} that is no string", name, in_quotes(field));
+      content.metadata[field] = item.get<std::string>();
+    }
+  }
+  // Tensors must not share bytes, or a small file could ask for unlimited memory.
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.begin < b.begin; });
+  std::int64_t end = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
+    end = entry.end;
+    SafeTensor tensor{entry.name, entry.shape, std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
+    file.seekg(data_start + entry.begin);
+    if (!tensor.values.empty() && !file.read(reinterpret_cast<char*>(tensor.values.data()), entry.end - entry.begin))
+      throw Error("{} ends early", name);
+    content.tensors.push_back(std::move(tensor));
+  }
+  return content;
+}
+
+}  // namespace tide

@@ -1,0 +1,29 @@
+// The safetensors format: eight bytes with the length of a JSON header (little-endian),
+// the header (name -> dtype, shape, data_offsets; "__metadata__": strings), then the data.
+// Only F32 is read and written.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tide {
+
+struct SafeTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+
+struct SafeTensors {
+  std::map<std::string, std::string> metadata;
+  std::vector<SafeTensor> tensors;
+};
+
+// Writes beside `path` and renames. Throws an Error that names the file.
+void write_safetensors(const std::filesystem::path& path, const SafeTensors& content);
+// Validates every length and offset against the file's size before it allocates.
+[[nodiscard]] SafeTensors read_safetensors(const std::filesystem::path& path);
+
+}  // namespace tide

@@ -1,0 +1,69 @@
+#include "plan/bind.h"
+
+#include "plan/checker.h"
+
+namespace tide {
+namespace {
+
+[[noreturn]] void differ(std::string_view what) {
+  throw Error("the plan does not belong to this run: {} differ; make it again with tide plan --save", what);
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.tensor_class == b.tensor_class && a.type == b.type && a.shape == b.shape && a.layer == b.layer &&
+         a.parameter == b.parameter && a.role == b.role;
+}
+
+bool same(const Operand& a, const Operand& b) {
+  return a.role == b.role && a.access == b.access && a.index == b.index && a.tensor == b.tensor;
+}
+
+bool same(const Task& a, const Task& b) {
+  if (a.in_place.size() != b.in_place.size()) return false;
+  for (std::size_t i = 0; i < a.in_place.size(); ++i)
+    if (a.in_place[i].source != b.in_place[i].source || a.in_place[i].target != b.in_place[i].target) return false;
+  return a.kind == b.kind && a.layer == b.layer && a.first_operand == b.first_operand && a.operand_count == b.operand_count;
+}
+
+bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i].name != b[i].name || a[i].workspace != b[i].workspace) return false;
+  return true;
+}
+
+}  // namespace
+
+Plan bind_plan(Plan plan, Step fresh) {
+  const std::string wanted = fingerprint_of(fresh);
+  if (plan.fingerprint != wanted)
+    throw Error("the plan was made for [{}], this run is [{}]; make it again with tide plan --save", plan.fingerprint, wanted);
+  require_valid(plan);
+  if (plan.phases.size() != 1) differ("the phases");
+  const Step& saved = *plan.phases[0].step;
+  if (saved.tensors.size() != fresh.tensors.size() || saved.tasks.size() != fresh.tasks.size() ||
+      saved.operands.size() != fresh.operands.size() || saved.ordered_tasks != fresh.ordered_tasks)
+    differ("the tables");
+  for (std::size_t t = 0; t < fresh.tensors.size(); ++t) {
+    // The storages are the plan's decision, but not their sizes.
+    const bool size = saved.storage(saved.tensors[t].storage).bytes == fresh.storage(fresh.tensors[t].storage).bytes;
+    if (!same(saved.tensors[t], fresh.tensors[t]) || !size) differ("the tensors");
+  }
+  for (std::size_t o = 0; o < fresh.operands.size(); ++o)
+    if (!same(saved.operands[o], fresh.operands[o])) differ("the operands");
+  for (std::size_t t = 0; t < fresh.tasks.size(); ++t)
+    if (!same(saved.tasks[t], fresh.tasks[t]) || !same(saved.algorithms_of(TaskId(t)), fresh.algorithms_of(TaskId(t))))
+      differ("the tasks");
+  for (std::size_t s = 0; s < saved.storages.size(); ++s)
+    if (saved.storages[s].persistent && saved.storages[s].entry.valid() &&
+        !fresh.storage(fresh.tensor(saved.storages[s].entry).storage).persistent)
+      differ("the persistent storages");
+
+  for (std::size_t t = 0; t < fresh.tensors.size(); ++t) fresh.tensors[t].storage = saved.tensors[t].storage;
+  fresh.storages = saved.storages;
+  plan.phases[0].step = std::make_shared<const Step>(std::move(fresh));
+  require_valid(plan);
+  return plan;
+}
+
+}  // namespace tide

@@ -1,0 +1,50 @@
+#include "train/checkpoint.h"
+
+#include <charconv>
+
+#include "formats/safetensors.h"
+
+namespace tide {
+namespace {
+
+std::uint64_t number_in(const SafeTensors& content, const std::string& key, const std::string& file) {
+  const auto it = content.metadata.find(key);
+  std::uint64_t value = 0;
+  if (it == content.metadata.end()) throw Error("{} has no '{}' in its metadata: it is not a checkpoint of tide train", file, key);
+  const char* const end = it->second.data() + it->second.size();
+  const auto [at, error] = std::from_chars(it->second.data(), end, value);
+  if (error != std::errc{} || at != end) throw Error("{}: '{}' in its metadata is not a number", file, key);
+  return value;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  SafeTensors content;
+  content.metadata = {{"format", "tidepool checkpoint"},
+                      {"model", checkpoint.model},
+                      {"steps", std::to_string(checkpoint.steps)},
+                      {"seed", std::to_string(checkpoint.seed)}};
+  for (const NamedTensor& tensor : checkpoint.tensors)
+    content.tensors.push_back(
+        {tensor.name, {tensor.shape.batch, tensor.shape.channels, tensor.shape.height, tensor.shape.width}, tensor.values});
+  write_safetensors(path, content);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path) {
+  SafeTensors content = read_safetensors(path);
+  Checkpoint checkpoint;
+  checkpoint.model = content.metadata["model"];
+  checkpoint.steps = number_in(content, "steps", path.string());
+  checkpoint.seed = number_in(content, "seed", path.string());
+  for (SafeTensor& tensor : content.tensors) {
+    Shape shape;
+    std::int64_t* const extents[] = {&shape.batch, &shape.channels, &shape.height, &shape.width};
+    if (tensor.shape.size() > 4) throw Error("{}: '{}' has more than four dimensions", path.string(), tensor.name);
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) *extents[i] = tensor.shape[i];
+    checkpoint.tensors.push_back({std::move(tensor.name), shape, std::move(tensor.values)});
+  }
+  return checkpoint;
+}
+
+}  // namespace tide

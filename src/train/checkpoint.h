@@ -1,0 +1,23 @@
+// A job on disk: parameters, running statistics and optimizer state in a safetensors file,
+// with the step count and the seed in its metadata.
+#pragma once
+
+#include <filesystem>
+
+#include "train/session.h"
+
+namespace tide {
+
+struct Checkpoint {
+  std::string model;
+  std::uint64_t steps = 0;
+  std::uint64_t seed = 0;
+  std::vector<NamedTensor> tensors;
+};
+
+// Writes beside the target and renames, so that an interruption never leaves half a file.
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+// Throws an Error that names the file and what is wrong with it.
+[[nodiscard]] Checkpoint load_checkpoint(const std::filesystem::path& path);
+
+}  // namespace tide

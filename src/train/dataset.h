@@ -1,0 +1,53 @@
+// Samples to train on. A sample is written straight into the step's input, in NHWC order.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/shape.h"
+
+namespace tide {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  [[nodiscard]] virtual Shape sample() const = 0;  // batch 1
+  [[nodiscard]] virtual std::int64_t classes() const = 0;
+  [[nodiscard]] virtual std::int64_t labels_per_sample() const = 0;
+  virtual void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const = 0;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// The handwritten digits that come with the program: 1797 grey images of 8x8 (data/README.md).
+[[nodiscard]] DatasetPtr digits();
+
+// Reproducible noise of any shape, for speed and memory runs. Labels are random too, so
+// there is nothing to learn but the noise itself.
+struct SyntheticOptions {
+  Shape sample;
+  std::int64_t classes = 1000;
+  std::int64_t labels_per_sample = 1;
+  std::int64_t size = 1024;
+  std::uint64_t seed = 0;
+};
+[[nodiscard]] DatasetPtr synthetic(const SyntheticOptions& options);
+
+// A part of a data set.
+[[nodiscard]] DatasetPtr subset(DatasetPtr whole, std::vector<std::int64_t> indices, std::string name);
+
+// Splits off a validation set: the same samples for the same seed, whatever else changes.
+struct Split {
+  DatasetPtr train, validation;
+};
+[[nodiscard]] Split split(const DatasetPtr& whole, double validation_fraction, std::uint64_t seed);
+
+// 0..size-1 in an order that depends on seed and epoch alone.
+[[nodiscard]] std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::uint64_t epoch);
+
+}  // namespace tide

@@ -1,0 +1,213 @@
+#include "train/session.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "plan/bind.h"
+#include "step/build.h"
+#include "train/initialize.h"
+
+namespace tide {
+
+namespace {
+
+// Where a plan keeps what persists, in table order. All variants must agree on it: they
+// work on the same parameters.
+std::vector<Bytes> persistent_addresses(const Plan& plan) {
+  const Phase& phase = plan.phases.front();
+  std::vector<std::pair<StorageId, Bytes>> found;
+  for (const Residency& r : phase.residencies)
+    if (r.first == kEntry && phase.step->storage(r.storage).persistent) found.emplace_back(r.storage, r.address);
+  std::sort(found.begin(), found.end());
+  std::vector<Bytes> addresses;
+  for (const auto& [storage, address] : found) addresses.push_back(address);
+  return addresses;
+}
+
+}  // namespace
+
+std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
+                                                                const std::vector<StepVariant>& variants,
+                                                                const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session);
+  session->network_ = std::move(network);
+  session->options_ = options;
+  session->backend_ = make_backend(options.backend, options.threads);
+  const Policy& policy = find_policy(options.policy);
+  const RooflineModel cost(generic_cpu());
+  Bytes arena;
+  for (const StepVariant& variant : variants) {
+    if (session->variants_.contains(variant)) continue;
+    Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer});
+    session->backend_->annotate(step);
+    Planned& planned = session->variants_[variant];
+    if (options.plan && variant == variants.front()) {
+      planned.plan = bind_plan(*options.plan, std::move(step));
+    } else {
+      PlanResult result =
+          make_plan(policy, std::move(step), cost, {.memory = options.memory, .host_memory = options.host_memory});
+      if (!result.plan) return result;
+      planned.plan = std::move(*result.plan);
+    }
+    if (persistent_addresses(planned.plan) != persistent_addresses(session->variants_.at(variants.front()).plan))
+      throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+    arena = std::max(arena, summarize(planned.plan).peak_bytes);
+  }
+  session->arena_ = std::make_unique<Arena>(*session->backend_, arena);
+  for (auto& [variant, planned] : session->variants_)
+    planned.executor = std::make_unique<Executor>(planned.plan, *session->backend_, *session->arena_, options.executor);
+  session->first_ = session->find(variants.front()).executor.get();
+  session->initialize();
+  return session;
+}
+
+const Session::Planned& Session::find(const StepVariant& variant) const {
+  const auto it = variants_.find(variant);
+  if (it == variants_.end())
+    throw Error("the session was not opened for {} steps of batch {}", variant.training ? "training" : "evaluation", variant.batch);
+  return it->second;
+}
+
+Session::Planned& Session::find(const StepVariant& variant) {
+  return const_cast<Planned&>(static_cast<const Session&>(*this).find(variant));
+}
+
+Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
+                              double learning_rate) {
+  Executor& executor = *find(variant).executor;
+  const std::span<float> input = executor.input();
+  const std::span<std::int32_t> labels = executor.labels();
+  const std::size_t batch = samples.size();
+  for (std::size_t i = 0; i < batch; ++i)
+    data.read(samples[i], input.subspan(i * (input.size() / batch), input.size() / batch),
+              labels.subspan(i * (labels.size() / batch), labels.size() / batch));
+  executor.run({.seed = options_.seed,
+                .step = steps_,
+                .learning_rate = learning_rate,
+                .update_count = static_cast<std::int64_t>(steps_) + 1,
+                .first_sample = 0,
+                .global_batch = variant.batch});
+  if (variant.training) ++steps_;
+  return executor.metric();
+}
+
+std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch) {
+  std::vector<StepVariant> variants;
+  if (data.size() >= batch) variants.push_back({batch, false});
+  if (data.size() % batch != 0) variants.push_back({data.size() % batch, false});
+  return variants;
+}
+
+Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
+  Evaluation total;
+  double answers = 0;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t first = 0; first < data.size(); first += batch) {
+    const std::int64_t count = std::min(batch, data.size() - first);
+    samples.resize(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) samples[static_cast<std::size_t>(i)] = first + i;
+    const Executor::Metric metric = run({count, false}, data, samples, 0);
+    total.loss += metric.loss * static_cast<double>(count);
+    total.accuracy += metric.correct;
+    answers += metric.answers;
+  }
+  total.loss /= static_cast<double>(data.size());
+  total.accuracy /= answers;
+  return total;
+}
+
+std::vector<Session::StateEntry> Session::state_entries() const {
+  std::vector<StateEntry> entries;
+  const Step& step = first_->step();
+  for (const Storage& storage : step.storages) {
+    if (!storage.persistent || !storage.entry.valid()) continue;
+    const Tensor& tensor = step.tensor(storage.entry);
+    if (!tensor.parameter.valid()) continue;
+    std::string name = network_->parameters[tensor.parameter.index()].name;
+    if (tensor.tensor_class == TensorClass::optimizer_state) name += fmt::format(".{}", role_name(tensor.role));
+    entries.push_back({std::move(name), storage.entry});
+  }
+  return entries;
+}
+
+void Session::initialize() {
+  for (const StateEntry& entry : state_entries()) {
+    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    if (tensor.tensor_class == TensorClass::optimizer_state)
+      first_->write(entry.tensor, std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()), 0.0F));
+    else
+      first_->write(entry.tensor, initial_values(*network_, tensor.parameter, options_.seed));
+  }
+}
+
+namespace {
+
+// The entry tensor of a parameter's own storage.
+TensorId parameter_tensor(const Step& step, ParameterId id) {
+  for (const Storage& storage : step.storages) {
+    if (!storage.persistent || !storage.entry.valid()) continue;
+    const Tensor& tensor = step.tensor(storage.entry);
+    if (tensor.parameter == id && tensor.tensor_class != TensorClass::optimizer_state) return storage.entry;
+  }
+  throw Error("the step has no parameter {}", id.value());
+}
+
+}  // namespace
+
+std::vector<float> Session::parameter(ParameterId id) const {
+  std::vector<float> values(static_cast<std::size_t>(network_->parameters[id.index()].shape.elements()));
+  first_->read(parameter_tensor(first_->step(), id), values);
+  return values;
+}
+
+void Session::set_parameter(ParameterId id, std::span<const float> values) {
+  const Parameter& parameter = network_->parameters[id.index()];
+  if (static_cast<std::int64_t>(values.size()) != parameter.shape.elements())
+    throw Error("{} has {} values, not {}", parameter.name, parameter.shape.elements(), values.size());
+  first_->write(parameter_tensor(first_->step(), id), values);
+}
+
+std::uint64_t Session::weights_hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over the bits, word by word
+  for (const StateEntry& entry : state_entries()) {
+    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    if (tensor.tensor_class == TensorClass::optimizer_state) continue;
+    std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
+    first_->read(entry.tensor, values);
+    for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+std::vector<NamedTensor> Session::state() const {
+  std::vector<NamedTensor> result;
+  for (const StateEntry& entry : state_entries()) {
+    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    NamedTensor named{entry.name, tensor.shape, std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()))};
+    first_->read(entry.tensor, named.values);
+    result.push_back(std::move(named));
+  }
+  return result;
+}
+
+void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps_done, bool with_optimizer) {
+  std::unordered_map<std::string_view, const NamedTensor*> by_name;
+  for (const NamedTensor& tensor : state) by_name.emplace(tensor.name, &tensor);
+  std::vector<std::pair<TensorId, const NamedTensor*>> found;
+  for (const StateEntry& entry : state_entries()) {
+    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    if (tensor.tensor_class == TensorClass::optimizer_state && !with_optimizer) continue;
+    const auto it = by_name.find(entry.name);
+    if (it == by_name.end()) throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
+    if (it->second->shape.elements() != tensor.shape.elements() ||
+        static_cast<std::int64_t>(it->second->values.size()) != tensor.shape.elements())
+      throw Error("'{}' has {} values in the checkpoint and {} in the network", entry.name, it->second->values.size(),
+                  tensor.shape.elements());
+    found.emplace_back(entry.tensor, it->second);
+  }
+  for (const auto& [tensor, named] : found) first_->write(tensor, named->values);
+  steps_ = steps_done;
+}
+
+}  // namespace tide

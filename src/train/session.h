@@ -1,0 +1,111 @@
+// A training job: a network, its parameters in one arena, and the step variants that work
+// on them (training, evaluation, a smaller last batch), each planned within the budget.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executor/executor.h"
+#include "plan/summary.h"
+#include "planner/planner.h"
+#include "train/dataset.h"
+
+namespace tide {
+
+// One shape of step over the session's parameters.
+struct StepVariant {
+  std::int64_t batch = 1;
+  bool training = true;
+  friend auto operator<=>(const StepVariant&, const StepVariant&) = default;
+};
+
+struct SessionOptions {
+  std::string backend = "cpu";
+  int threads = 0;
+  std::string policy = "liveness";
+  std::optional<Bytes> memory;
+  std::optional<Bytes> host_memory;
+  Rules rules = Rules::minimal;
+  std::uint64_t seed = 1;
+  OptimizerOptions optimizer;
+  std::optional<Plan> plan;  // for the first variant, instead of planning it
+  ExecutorOptions executor;
+};
+
+// A named array of a checkpoint, in logical order.
+struct NamedTensor {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+};
+
+class Session {
+ public:
+  // Plans every variant. A budget that is too small is an answer: the result then is that
+  // of the variant which does not fit. Throws an Error for everything else.
+  [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(NetworkPtr network,
+                                                                              const std::vector<StepVariant>& variants,
+                                                                              const SessionOptions& options);
+
+  // Runs one step of a variant that open() was given, over samples [first, first+batch) of
+  // `order`.
+  Executor::Metric run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
+                       double learning_rate);
+
+  // Loss and accuracy over a whole data set, in batches of at most `batch`.
+  struct Evaluation {
+    double loss = 0, accuracy = 0;
+  };
+  Evaluation evaluate(const Dataset& data, std::int64_t batch);
+  // The variants that evaluate() needs.
+  [[nodiscard]] static std::vector<StepVariant> evaluation_variants(const Dataset& data, std::int64_t batch);
+
+  [[nodiscard]] const Network& network() const { return *network_; }
+  [[nodiscard]] Backend& backend() { return *backend_; }
+  [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }
+  [[nodiscard]] Executor& executor(const StepVariant& variant) { return *find(variant).executor; }
+  [[nodiscard]] Bytes arena_bytes() const { return arena_->size(); }
+  [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
+
+  // Parameters and running statistics, in the network's order and in logical order.
+  [[nodiscard]] std::vector<float> parameter(ParameterId id) const;
+  void set_parameter(ParameterId id, std::span<const float> values);
+  // A number that is equal only for equal parameters and statistics, bit for bit.
+  [[nodiscard]] std::uint64_t weights_hash() const;
+
+  // Everything a job needs to go on later: parameters, statistics, optimizer state.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+  // Throws an Error that names what is missing or has another shape; changes nothing then.
+  void restore(const std::vector<NamedTensor>& state, std::uint64_t steps_done, bool with_optimizer = true);
+
+ private:
+  struct Planned {
+    Plan plan;
+    std::unique_ptr<Executor> executor;
+  };
+
+  Session() = default;
+  [[nodiscard]] const Planned& find(const StepVariant& variant) const;
+  [[nodiscard]] Planned& find(const StepVariant& variant);
+  // Persistent storages of the first variant with the names of their checkpoint entries.
+  struct StateEntry {
+    std::string name;
+    TensorId tensor;
+  };
+  [[nodiscard]] std::vector<StateEntry> state_entries() const;
+  void initialize();
+
+  NetworkPtr network_;
+  SessionOptions options_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Arena> arena_;
+  std::map<StepVariant, Planned> variants_;
+  Executor* first_ = nullptr;  // through which parameters are read and written
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace tide

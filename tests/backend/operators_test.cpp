@@ -1,0 +1,142 @@
+// Every task of every case on the cpu backend against the double-precision reference,
+// from the same operands.
+#include "backend/network_cases.h"
+#include "backend/task_runner.h"
+
+namespace tide::test {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+// Runs `step` task by task on both sides and compares all that is written; then each
+// allowed in-place variant, and a run at other addresses, must give the same bits.
+void compare_all_tasks(Backend& backend, Step& built) {
+  backend.annotate(built);
+  const auto step = std::make_shared<const Step>(built);
+  const StepState state = test_state(*step);
+  ReferenceInterpreter reference(step);
+  fill_inputs(*step, reference);
+  TaskRunner runner(backend, *step), shifted(backend, *step, 3);
+  for (std::size_t t = 0; t < step->tasks.size(); ++t) {
+    const TaskId id(t);
+    SCOPED_TRACE(task_name(*step, id));
+    const auto results = runner.run(id, reference, state);
+    ASSERT_EQ(shifted.run(id, reference, state), results) << "depends on addresses";
+    for (const InPlacePair& pair : step->task(id).in_place)
+      ASSERT_EQ(runner.run(id, reference, state, &pair), results) << "in place " << pair.source << " -> " << pair.target;
+    reference.run_task(id, state);
+    for (const auto& [position, values] : results) {
+      const Operand& operand = step->operands_of(id)[position];
+      EXPECT_LE(relative_error(values, reference.get_logical(operand.tensor)), kTolerance) << role_name(operand.role);
+    }
+    round_written(*step, id, reference);
+  }
+}
+
+class OperatorTest : public testing::TestWithParam<NetworkCase> {
+ protected:
+  void SetUp() override {
+    backend_ = cpu_backend();
+    if (backend_ == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  }
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_P(OperatorTest, MatchesReference) {
+  Step step = build_step(GetParam().network(), step_options(GetParam().batch));
+  compare_all_tasks(*backend_, step);
+}
+
+TEST_P(OperatorTest, MatchesReferenceUnderSuperneuronsRules) {
+  Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::superneurons));
+  compare_all_tasks(*backend_, step);
+}
+
+TEST_P(OperatorTest, MatchesReferenceForwardOnly) {
+  Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::minimal, false));
+  compare_all_tasks(*backend_, step);
+}
+
+// The same tasks adding to gradients that are already there.
+TEST_P(OperatorTest, Accumulates) {
+  Step step = build_step(GetParam().network(), step_options(GetParam().batch));
+  const auto accumulated = std::make_shared<Step>(step);
+  std::vector<TaskId> changed;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
+    const Task& task = step.tasks[t];
+    for (std::uint32_t o = task.first_operand; o < task.first_operand + task.operand_count; ++o) {
+      Operand& operand = accumulated->operands[o];
+      if (operand.role != Role::d_weight && operand.role != Role::d_bias) continue;
+      operand.access = Access::accumulate;
+      if (changed.empty() || changed.back() != TaskId(t)) changed.emplace_back(t);
+    }
+  }
+  ASSERT_FALSE(changed.empty());
+  backend_->annotate(*accumulated);
+  const StepState state = test_state(step);
+  ReferenceInterpreter reference(accumulated);
+  fill_inputs(step, reference);
+  for (const TaskId id : changed)  // any gradients will do as the start
+    for (const Operand& operand : accumulated->operands_of(id))
+      if (operand.access == Access::accumulate)
+        reference.set(operand.tensor, as_floats(std::vector<double>(
+                                          static_cast<std::size_t>(accumulated->tensor(operand.tensor).shape.elements()), 0.7)));
+  TaskRunner runner(*backend_, *accumulated);
+  for (std::size_t t = 0; t < accumulated->ordered_tasks; ++t) {
+    const TaskId id(t);
+    SCOPED_TRACE(task_name(*accumulated, id));
+    const bool compared = std::find(changed.begin(), changed.end(), id) != changed.end();
+    const auto results = compared ? runner.run(id, reference, state) : std::map<std::size_t, std::vector<double>>{};
+    reference.run_task(id, state);
+    for (const auto& [position, values] : results) {
+      const TensorId tensor = accumulated->operands_of(id)[position].tensor;
+      EXPECT_LE(relative_error(values, reference.get_logical(tensor)), kTolerance);
+    }
+    round_written(*accumulated, id, reference);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(all_cases()),
+                         [](const auto& entry) { return entry.param.name; });
+
+// Loss options that the table leaves at their defaults.
+TEST(LossTest, MatchesReference) {
+  const auto backend = cpu_backend();
+  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  for (const double smoothing : {0.0, 0.1, 0.5})
+    for (const std::int64_t classes : {2, 17, 1000}) {
+      Builder net("losses");
+      const Value x = net.convolution(net.input({1, 3, 4, 3}), {.channels = classes});
+      net.softmax_cross_entropy(net.global_average_pool(x), {.label_smoothing = smoothing, .weight = 0.3, .label_offset = 12});
+      net.softmax_cross_entropy(net.tanh(x), {.label_smoothing = smoothing, .weight = 1.7});
+      Step step = build_step(std::make_shared<const Network>(std::move(net).build()), step_options(3));
+      compare_all_tasks(*backend, step);
+    }
+}
+
+// Far from zero, where sums of squares lose their digits.
+TEST(BatchNormTest, KeepsItsDigitsFarFromZero) {
+  const auto backend = cpu_backend();
+  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  Builder net("far");
+  net.softmax_cross_entropy(net.batch_norm(net.convolution(net.input({1, 5, 20, 20}), {.channels = 5})));
+  Step built = build_step(std::make_shared<const Network>(std::move(net).build()), step_options(2));
+  backend->annotate(built);
+  const auto step = std::make_shared<const Step>(std::move(built));
+  const StepState state = test_state(*step);
+  ReferenceInterpreter reference(step);
+  fill_inputs(*step, reference);
+  reference.run_task(TaskId(0), state);
+  const TensorId y = step->operands_of(TaskId(0)).back().tensor;
+  std::vector<double> values = reference.get(y);
+  for (double& value : values) value += 1000;
+  reference.set(y, as_floats(values));
+  TaskRunner runner(*backend, *step);
+  const auto results = runner.run(TaskId(1), reference, state);
+  reference.run_task(TaskId(1), state);
+  for (const auto& [position, actual] : results)
+    EXPECT_LE(relative_error(actual, reference.get_logical(step->operands_of(TaskId(1))[position].tensor)), 1e-5) << position;
+}
+
+}  // namespace
+}  // namespace tide::test

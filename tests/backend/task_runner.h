@@ -1,0 +1,161 @@
+// Runs single tasks on a backend, with every operand in memory of its own or with an
+// in-place pair in one, and fills steps with test values.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/reference/interpreter.h"
+#include "step/build.h"
+
+namespace tide::test {
+
+// The cpu backend, or null in a build without it.
+inline std::unique_ptr<Backend> cpu_backend(int threads = 0) {
+  try {
+    return make_backend("cpu", threads);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+inline StepOptions step_options(std::int64_t batch, Rules rules = Rules::minimal, bool training = true) {
+  StepOptions options;
+  options.batch = batch;
+  options.rules = rules;
+  options.training = training;
+  return options;
+}
+
+inline StepState test_state(const Step& step) {
+  return {.seed = 7, .step = 3, .learning_rate = 0.1, .update_count = 4, .first_sample = 5,
+          .global_batch = step.options.batch + 1};
+}
+
+// Rounds to what a backend with floats can hold.
+inline std::vector<double> as_floats(std::vector<double> values) {
+  for (double& value : values) value = static_cast<double>(static_cast<float>(value));
+  return values;
+}
+
+// Random values for whatever a step reads before it has made it.
+inline void fill_inputs(const Step& step, ReferenceInterpreter& interpreter, unsigned seed = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal(0.1, 1.0);
+  for (std::size_t t = 0; t < step.tensors.size(); ++t) {
+    const TensorId id(t);
+    const Tensor& tensor = step.tensors[t];
+    const bool entry = step.storage(tensor.storage).persistent && step.storage(tensor.storage).entry == id;
+    if (tensor.tensor_class != TensorClass::input && !entry) continue;
+    std::vector<double> values(static_cast<std::size_t>(tensor.shape.elements()));
+    for (double& value : values) {
+      value = normal(generator);
+      if (tensor.type == DataType::i32) value = static_cast<double>(generator() % 2);
+      if (tensor.role == Role::running_variance || tensor.role == Role::second_moment) value = std::abs(value) + 0.1;
+      if (tensor.role == Role::weight && tensor.tensor_class == TensorClass::parameter) value *= 0.5;
+    }
+    interpreter.set(id, as_floats(values));
+  }
+}
+
+// Distance of two vectors, relative to the length of the second.
+inline double relative_error(const std::vector<double>& actual, const std::vector<double>& expected) {
+  double difference = 0, length = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    length += expected[i] * expected[i];
+  }
+  if (difference == 0) return 0;
+  return std::sqrt(difference) / std::max(std::sqrt(length), 1e-12);
+}
+
+class TaskRunner {
+ public:
+  // `shift` moves all addresses by a multiple of 256 bytes.
+  TaskRunner(Backend& backend, const Step& step, std::int64_t shift = 0) : backend_(backend), step_(step), shift_(shift) {}
+
+  // Runs one task on the values that `before` has of its operands, and returns what it
+  // wrote, in logical order, by operand. With a pair, its target takes the source's address.
+  std::map<std::size_t, std::vector<double>> run(TaskId id, const ReferenceInterpreter& before, const StepState& state,
+                                                 const InPlacePair* pair = nullptr) {
+    const auto operands = step_.operands_of(id);
+    std::vector<std::byte*> addresses;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool shared = pair != nullptr && static_cast<std::size_t>(pair->target) == i;
+      addresses.push_back(shared ? nullptr : allocate(step_.storage(step_.tensor(operands[i].tensor).storage).bytes));
+    }
+    if (pair != nullptr)
+      addresses[static_cast<std::size_t>(pair->target)] = addresses[static_cast<std::size_t>(pair->source)];
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].access == Access::write) continue;
+      const std::vector<double> values = before.get_logical(operands[i].tensor);
+      const std::vector<float> floats(values.begin(), values.end());
+      backend_.write_tensor(step_, operands[i].tensor, floats, addresses[i]);
+    }
+    std::byte* workspace = allocate(step_.algorithms_of(id)[0].workspace);
+    const Kernel kernel = backend_.prepare(step_, id, 0);
+    kernel({addresses.data(), workspace, &state});
+
+    std::map<std::size_t, std::vector<double>> results;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].access != Access::read) results[i] = read(operands[i].tensor, addresses[i]);
+    check_guards();
+    release();
+    return results;
+  }
+
+ private:
+  static constexpr std::int64_t kGuard = 256;
+
+  std::vector<double> read(TensorId tensor, const std::byte* address) {
+    std::vector<float> floats(static_cast<std::size_t>(step_.tensor(tensor).shape.elements()));
+    backend_.read_tensor(step_, tensor, address, floats);
+    return {floats.begin(), floats.end()};
+  }
+
+  // Memory full of NaN, with a guard behind it.
+  std::byte* allocate(Bytes bytes) {
+    const Bytes size = bytes.aligned() + Bytes(shift_ * 256 + kGuard);
+    Block block{backend_.allocate(size), size, shift_ * 256 + bytes.count()};
+    std::memset(block.memory, 0xFF, size.size());
+    blocks_.push_back(block);
+    return block.memory + shift_ * 256;
+  }
+
+  void check_guards() const {
+    for (const Block& block : blocks_)
+      for (std::int64_t i = 0; i < kGuard; ++i)
+        ASSERT_EQ(block.memory[block.end + i], std::byte{0xFF}) << "written " << i << " bytes behind the end";
+  }
+
+  void release() {
+    for (const Block& block : blocks_) backend_.release(block.memory, block.size);
+    blocks_.clear();
+  }
+
+  struct Block {
+    std::byte* memory;
+    Bytes size;
+    std::int64_t end;
+  };
+  Backend& backend_;
+  const Step& step_;
+  std::int64_t shift_;
+  std::vector<Block> blocks_;
+};
+
+// Rounds what a task wrote, so that the next ones start from values that floats can hold.
+inline void round_written(const Step& step, TaskId id, ReferenceInterpreter& interpreter) {
+  for (const Operand& operand : step.operands_of(id))
+    if (operand.access != Access::read) interpreter.set(operand.tensor, as_floats(interpreter.get(operand.tensor)));
+}
+
+}  // namespace tide::test
