@@ -89,6 +89,13 @@ struct OptionsReader {
   void operator()(ForkOptions& options) const { options.branches = required("branches"); }
 };
 
+std::string all_kinds() {
+  std::string text;
+  for (int kind = 0; kind < kLayerKinds; ++kind)
+    text += fmt::format("{}{}", kind == 0 ? "" : ", ", kind_name(static_cast<LayerKind>(kind)));
+  return text;
+}
+
 LayerSpec read_layer(const json& object, std::size_t number, const std::string& source) {
   JsonFields fields(object, fmt::format("{}, layer {}", source, number));
   LayerSpec spec;
@@ -97,7 +104,8 @@ LayerSpec read_layer(const json& object, std::size_t number, const std::string& 
   fields.set_where(fmt::format("{}, layer {}", source, in_quotes(spec.name)));
   const std::string kind = fields.text("kind");
   const std::optional<LayerKind> known = kind_from_name(kind);
-  if (!known) throw Error("{}: there is no kind of layer {}; see docs for the kinds", fields.where(), in_quotes(kind));
+  if (!known)
+    throw Error("{}: there is no kind of layer {}; the kinds are {}", fields.where(), in_quotes(kind), all_kinds());
   spec.kind = *known;
   spec.inputs = fields.texts("inputs");
   spec.share = fields.text("share");

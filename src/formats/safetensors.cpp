@@ -21,7 +21,8 @@ struct Entry {
   std::int64_t begin = 0, end = 0;
 };
 
-Entry read_entry(const std::string& name, const nlohmann::json& object, const std::string& file, std::int64_t data_bytes) {
+Entry read_entry(const std::string& name, const nlohmann::json& object, const std::string& file,
+                 std::int64_t data_bytes) {
   JsonFields fields(object, fmt::format("{}, tensor {}", file, in_quotes(name)));
   if (const std::string type = fields.text("dtype"); type != "F32")
     throw Error("{} has type {}; only F32 is read", fields.where(), in_quotes(type));
@@ -35,7 +36,8 @@ Entry read_entry(const std::string& name, const nlohmann::json& object, const st
     if (extent < 0) throw Error("{} has a negative extent", fields.where());
     elements = checked_multiply(elements, extent);
   }
-  if (checked_multiply(elements, 4) != offsets[1] - offsets[0]) throw Error("{} has a size that is not its shape's", fields.where());
+  if (checked_multiply(elements, 4) != offsets[1] - offsets[0])
+    throw Error("{} has a size that is not its shape's", fields.where());
   entry.begin = offsets[0];
   entry.end = offsets[1];
   return entry;
@@ -62,7 +64,8 @@ void write_safetensors(const std::filesystem::path& path, const SafeTensors& con
   file.write(reinterpret_cast<const char*>(&length), sizeof length);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   for (const SafeTensor& tensor : content.tensors)
-    file.write(reinterpret_cast<const char*>(tensor.values.data()), static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
+    file.write(reinterpret_cast<const char*>(tensor.values.data()),
+               static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
   file.close();
   std::error_code error;
   if (file) std::filesystem::rename(temporary, path, error);
@@ -82,7 +85,8 @@ SafeTensors read_safetensors(const std::filesystem::path& path) {
   std::uint64_t length = 0;
   if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
     throw Error("{} is too short for a safetensors file", name);
-  if (length > kLargestHeader || length > size - sizeof length) throw Error("{} is not a safetensors file: its header does not fit", name);
+  if (length > kLargestHeader || length > size - sizeof length)
+    throw Error("{} is not a safetensors file: its header does not fit", name);
   std::string text(length, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(length))) throw Error("{} ends early", name);
   const nlohmann::json header = parse_json(text, name);
@@ -110,7 +114,8 @@ SafeTensors read_safetensors(const std::filesystem::path& path) {
   for (const Entry& entry : entries) {
     if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
     end = entry.end;
-    SafeTensor tensor{entry.name, entry.shape, std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
+    SafeTensor tensor{entry.name, entry.shape,
+                      std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
     file.seekg(data_start + entry.begin);
     if (!tensor.values.empty() && !file.read(reinterpret_cast<char*>(tensor.values.data()), entry.end - entry.begin))
       throw Error("{} ends early", name);

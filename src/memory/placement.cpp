@@ -30,6 +30,8 @@ Order sorted_order(std::span<const Interval> intervals, PlacementMethod method) 
   for (std::uint32_t i = 0; i < keys.size(); ++i) keys[i] = key(i);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (keys[a] != keys[b]) return keys[a] > keys[b];
+    // Among equal sizes the order of arrival is optimal (colouring of an interval graph).
+    if (method == PlacementMethod::by_size) return intervals[a].first < intervals[b].first;
     return length(a) > length(b);
   });
   return order;
@@ -125,6 +127,33 @@ void place_layered(std::span<const Interval> intervals, const Order& order, Plac
   }
 }
 
+Bytes peak_of(std::span<const Interval> intervals, const Placement& placement) {
+  Bytes peak;
+  for (std::size_t i = 0; i < intervals.size(); ++i) peak = std::max(peak, placement.addresses[i] + size_of(intervals[i]));
+  return peak;
+}
+
+// Squeaky wheel: whatever ended up at the top is placed earlier in the next round.
+void improve(std::span<const Interval> intervals, Placement& best) {
+  constexpr int kRounds = 60;
+  for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area}) {
+    Order order = sorted_order(intervals, method);
+    for (int round = 0; round < kRounds && best.peak > best.lower_bound; ++round) {
+      Placement current;
+      current.addresses.resize(intervals.size());
+      current.lower_bound = best.lower_bound;
+      place_greedy(intervals, order, current);
+      current.peak = peak_of(intervals, current);
+      for (std::size_t k = 1; k < order.size(); ++k) {
+        if (current.addresses[order[k]] + size_of(intervals[order[k]]) != current.peak) continue;
+        const auto at = order.begin() + static_cast<std::ptrdiff_t>(k);
+        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(k / 2), at, at + 1);
+      }
+      if (current.peak < best.peak) best = std::move(current);
+    }
+  }
+}
+
 }  // namespace
 
 LivePeak live_peak(std::span<const Interval> intervals) {
@@ -160,8 +189,7 @@ Placement place_by(std::span<const Interval> intervals, PlacementMethod method) 
     place_layered(intervals, order, result);
   else
     place_greedy(intervals, order, result);
-  for (std::size_t i = 0; i < intervals.size(); ++i)
-    result.peak = std::max(result.peak, result.addresses[i] + size_of(intervals[i]));
+  result.peak = peak_of(intervals, result);
   return result;
 }
 
@@ -175,6 +203,10 @@ Placement place(std::span<const Interval> intervals) {
     Placement other = place_by(intervals, method);
     if (other.peak < best.peak) best = std::move(other);
   }
+  // Further rounds only where they are cheap and there is something to gain.
+  constexpr std::size_t kImproveLimit = 1500;
+  const bool worthwhile = best.peak.count() - best.lower_bound.count() > best.lower_bound.count() / 500;
+  if (intervals.size() <= kImproveLimit && worthwhile) improve(intervals, best);
   return best;
 }
 

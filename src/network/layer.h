@@ -99,8 +99,9 @@ struct ForkOptions {
 };
 struct NoOptions {};
 
-using LayerOptions = std::variant<NoOptions, InputOptions, ConvolutionOptions, FullyConnectedOptions, PoolOptions,
-                                  SoftmaxOptions, LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions>;
+using LayerOptions =
+    std::variant<NoOptions, InputOptions, ConvolutionOptions, FullyConnectedOptions, PoolOptions, SoftmaxOptions,
+                 LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions>;
 
 // The defaults of a kind's options: says which alternative of LayerOptions the kind takes.
 [[nodiscard]] LayerOptions default_options(LayerKind kind);

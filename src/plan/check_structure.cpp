@@ -97,16 +97,16 @@ void check_residencies(const Phase& phase, Findings& findings) {
       findings.add(FindingKind::malformed, "residency {} is of no storage or in no tier", r);
       continue;
     }
-    const std::string name = storage_name(*phase.step, residency.storage);
+    const auto name = [&] { return storage_name(*phase.step, residency.storage); };  // slow, so only when asked for
     if (residency.first < kEntry || residency.first > residency.last || residency.last > ops || residency.first >= std::max(ops, 1))
-      findings.add(FindingKind::malformed, "{} stays from op {} to op {}, which is no interval of the {} ops", name,
+      findings.add(FindingKind::malformed, "{} stays from op {} to op {}, which is no interval of the {} ops", name(),
                    residency.first, residency.last, ops);
     if (residency.address.count() % kAlignment != 0)
-      findings.add(FindingKind::malformed, "{} is at address {}, which is not a multiple of {}", name,
+      findings.add(FindingKind::malformed, "{} is at address {}, which is not a multiple of {}", name(),
                    residency.address.count(), kAlignment);
     if (residency.address.count() > (std::int64_t{1} << 60) ||
         phase.step->storage(residency.storage).bytes.count() > (std::int64_t{1} << 60))
-      findings.add(FindingKind::malformed, "{} has an impossible address or size", name);
+      findings.add(FindingKind::malformed, "{} has an impossible address or size", name());
   }
   if (!findings.empty()) return;
 

@@ -29,7 +29,8 @@ void check_gradients(const StepPtr& step) {
     const Tensor& gradient = step->tensors[t];
     if (gradient.tensor_class != TensorClass::parameter_gradient) continue;
     const auto is_value = [&](const Storage& storage) {
-      return storage.tensor_class == TensorClass::parameter && step->tensor(storage.entry).parameter == gradient.parameter;
+      return storage.tensor_class == TensorClass::parameter &&
+             step->tensor(storage.entry).parameter == gradient.parameter;
     };
     const auto storage = std::find_if(step->storages.begin(), step->storages.end(), is_value);
     ASSERT_NE(storage, step->storages.end());

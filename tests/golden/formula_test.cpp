@@ -13,6 +13,9 @@ TEST(Golden, Formula) {
   EXPECT_EQ(name_key(""), 0xcbf29ce484222325U);
   EXPECT_EQ(name_key("a"), 0xaf63dc4c8601ec8cU);  // from the authors of FNV
   EXPECT_EQ(hash(0, 0), 0xe220a8397b1dcdafU);     // the first number of splitmix64 with seed 0
+  const std::vector<double> powers = {1, 2, 4, 8, 16, 32, 64, 128};
+  const std::array<double, 4> products = {-129, 89, 71, 59};  // from make_reference.py
+  EXPECT_EQ(summarize<double>("x", powers).products, products);
 }
 
 class GoldenModel : public testing::TestWithParam<const char*> {};

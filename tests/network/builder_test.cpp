@@ -179,7 +179,7 @@ TEST(Builder, DepthIsNoLimit) {
   net.softmax_cross_entropy(x);
   const Network network = std::move(net).build();
   EXPECT_EQ(network.layers.size(), 100'002U);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));  // far less on an idle machine
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));  // far less on an idle machine
 }
 
 }  // namespace

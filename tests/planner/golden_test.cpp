@@ -24,8 +24,9 @@ struct GoldenRow {
 class Golden : public testing::TestWithParam<GoldenRow> {
  protected:
   PlanSummary summary(std::string_view policy) {
-    Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)),
-                           {.batch = GetParam().batch, .rules = Rules::superneurons, .training = true, .optimizer = {}});
+    Step step =
+        build_step(std::make_shared<Network>(make_model(GetParam().model)),
+                   {.batch = GetParam().batch, .rules = Rules::superneurons, .training = true, .optimizer = {}});
     EXPECT_EQ(step.layer_steps, GetParam().layers);
     return summarize(*make_plan(find_policy(policy), std::move(step), RooflineModel(generic_cpu()), {}).plan);
   }

@@ -1,6 +1,6 @@
-// Batch normalization over NHWC: x is rows x channels. Statistics are taken in blocks that
-// stay in cache, each with its own mean, and merged in double precision (Chan et al.), so
-// that one pass over memory is as accurate as two.
+// Batch normalization over NHWC: x is rows x channels. Statistics are taken a block of rows
+// at a time and merged in double precision (Chan et al.), so that one pass over memory is as
+// accurate as two.
 #include <cmath>
 
 #include "backend/cpu/clones.h"
@@ -15,31 +15,31 @@ using Index = std::int64_t;
 Index rows_per_block(Index channels) { return std::clamp<Index>(32768 / channels, 8, 256); }
 
 // Merges the rows of one block into count, mean and squares (sum of squared deviations).
-TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_mean,
-                           float* block_squares, double* mean, double* squares) {
-  for (Index c = 0; c < channels; ++c) block_mean[c] = block_squares[c] = 0.0F;
-  for (Index r = 0; r < rows; ++r) {
-    const float* row = x + r * channels;
+// Within the block, deviations are from a pivot that is near the mean: the mean so far.
+TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_sum, float* block_squares,
+                           float* pivot, double* mean, double* squares) {
 #pragma omp simd
-    for (Index c = 0; c < channels; ++c) block_mean[c] += row[c];
+  for (Index c = 0; c < channels; ++c) {
+    pivot[c] = count > 0 ? static_cast<float>(mean[c]) : x[c];
+    block_sum[c] = block_squares[c] = 0.0F;
   }
-  const float share = 1.0F / static_cast<float>(rows);
-#pragma omp simd
-  for (Index c = 0; c < channels; ++c) block_mean[c] *= share;
   for (Index r = 0; r < rows; ++r) {
     const float* row = x + r * channels;
 #pragma omp simd
     for (Index c = 0; c < channels; ++c) {
-      const float deviation = row[c] - block_mean[c];
+      const float deviation = row[c] - pivot[c];
+      block_sum[c] += deviation;
       block_squares[c] += deviation * deviation;
     }
   }
-  const double weight = static_cast<double>(rows) / (count + static_cast<double>(rows));
+  const auto size = static_cast<double>(rows);
+  const double weight = size / (count + size);
 #pragma omp simd
   for (Index c = 0; c < channels; ++c) {
-    const double difference = static_cast<double>(block_mean[c]) - mean[c];
+    const double offset = static_cast<double>(block_sum[c]) / size;
+    const double difference = static_cast<double>(pivot[c]) + offset - mean[c];
     mean[c] += difference * weight;
-    squares[c] += static_cast<double>(block_squares[c]) + difference * difference * count * weight;
+    squares[c] += static_cast<double>(block_squares[c]) - offset * offset * size + difference * difference * count * weight;
   }
 }
 
@@ -96,22 +96,22 @@ void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t s
   });
 }
 
-// Two double and two float arrays per part; what a reduction over parts of the rows needs.
+// What a reduction over one part of the rows needs.
 struct Partial {
-  double *first, *second;
-  float *block_first, *block_second;
+  double *first, *second;                       // of the part
+  float *block_first, *block_second, *pivot;    // of the current block
 
-  static Index bytes(Index channels) { return Bytes(channels * 24).aligned(64).count(); }
+  static Index bytes(Index channels) { return Bytes(channels * 28).aligned(64).count(); }
   static Partial of(std::byte* workspace, Index part, Index channels) {
     std::byte* start = workspace + part * bytes(channels);
     auto* doubles = reinterpret_cast<double*>(start);
     auto* floats = reinterpret_cast<float*>(start + 16 * channels);
     for (Index c = 0; c < 2 * channels; ++c) doubles[c] = 0.0;
-    return {doubles, doubles + channels, floats, floats + channels};
+    return {doubles, doubles + channels, floats, floats + channels, floats + 2 * channels};
   }
   static Partial existing(std::byte* workspace, Index part, Index channels) {
     auto* doubles = reinterpret_cast<double*>(workspace + part * bytes(channels));
-    return {doubles, doubles + channels, nullptr, nullptr};
+    return {doubles, doubles + channels, nullptr, nullptr, nullptr};
   }
 };
 
@@ -139,8 +139,8 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
   const auto kernel = [=](const Launch& launch) {
     const auto* from = input_of<float>(launch, x);
     reduce_rows(launch.workspace, rows, channels, parts, threads, [&](const Partial& p, Index row, Index size, Index before) {
-      add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first, p.block_second, p.first,
-                p.second);
+      add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first, p.block_second, p.pivot,
+                p.first, p.second);
     });
     auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
     const double momentum = options.momentum, unbiased = rows > 1 ? 1.0 / static_cast<double>(rows - 1) : 1.0;

@@ -1,0 +1,88 @@
+// Every policy on every network of the zoo: valid by the checker (make_plan insists),
+// ordered as they should be, and packed closely.
+#include <gtest/gtest.h>
+
+#include "plan/summary.h"
+#include "planner/planner.h"
+#include "step/build.h"
+#include "zoo/zoo.h"
+
+namespace tide {
+namespace {
+
+struct Case {
+  const char* model;
+  std::int64_t batch;
+};
+
+class ZooPlans : public testing::TestWithParam<Case> {
+ protected:
+  static Step step(Rules rules, bool training) {
+    static const std::shared_ptr<Network> none;
+    return build_step(std::make_shared<Network>(make_model(GetParam().model)),
+                      {.batch = GetParam().batch, .rules = rules, .training = training, .optimizer = {}});
+  }
+  static PlanResult plan(std::string_view policy, Step step, const PlannerOptions& options = {}) {
+    return make_plan(find_policy(policy), std::move(step), RooflineModel(generic_cpu()), options);
+  }
+};
+
+TEST_P(ZooPlans, PoliciesSaveMoreAndMore) {
+  for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
+    for (const bool training : {true, false}) {
+      const Step original = step(rules, training);
+      const Bytes baseline = plan("baseline", original).floor;
+      const Bytes inplace = plan("inplace", original).floor;
+      const Bytes sharing = plan("sharing", original).floor;
+      const Bytes liveness = plan("liveness", original).floor;
+      EXPECT_LE(inplace, baseline);
+      EXPECT_LE(sharing, inplace);
+      EXPECT_LE(liveness, sharing);
+    }
+  }
+}
+
+TEST_P(ZooPlans, PeakAddressIsWithinOnePercentOfTheLargestLiveSum) {
+  for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
+    for (const bool training : {true, false}) {
+      const PlanResult result = plan("liveness", step(rules, training));
+      const PlanSummary summary = summarize(*result.plan);
+      EXPECT_LE(static_cast<double>(summary.peak_bytes.count()),
+                1.01 * static_cast<double>(summary.peak_live_bytes.count()))
+          << GetParam().model << " " << rules_name(rules) << (training ? " training" : " inference");
+    }
+  }
+}
+
+TEST_P(ZooPlans, FloorIsExact) {
+  const Step original = step(Rules::minimal, true);
+  for (const Policy& policy : policies()) {
+    const PlanResult unlimited = plan(policy.name, original);
+    const PlanResult exact = plan(policy.name, original, {.memory = unlimited.floor, .host_memory = {}});
+    ASSERT_TRUE(exact.plan) << policy.name;
+    EXPECT_EQ(summarize(*exact.plan).peak_bytes, unlimited.floor);
+    const PlanResult below =
+        plan(policy.name, original, {.memory = unlimited.floor - Bytes(kAlignment), .host_memory = {}});
+    EXPECT_FALSE(below.plan) << policy.name;
+    EXPECT_EQ(below.floor, unlimited.floor);
+    EXPECT_FALSE(below.bottleneck_task.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooPlans,
+                         testing::Values(Case{"lenet", 64}, Case{"digits", 64}, Case{"alexnet", 200}, Case{"vgg16", 32},
+                                         Case{"vgg19", 32}, Case{"vgg101", 8}, Case{"resnet18", 32},
+                                         Case{"resnet34", 32}, Case{"resnet50", 32}, Case{"resnet101", 32},
+                                         Case{"resnet152", 16}, Case{"resnet:6,32,60,6", 16}, Case{"preresnet:164", 32},
+                                         Case{"inception-v3", 32}, Case{"inception-v4", 32}, Case{"densenet121", 32},
+                                         Case{"fcn", 16}, Case{"lstm:4,256,16", 64}, Case{"superneurons/resnet50", 32},
+                                         Case{"superneurons/resnet101", 32}, Case{"superneurons/resnet152", 32}),
+                         [](const auto& row) {
+                           std::string name = row.param.model;
+                           for (char& c : name)
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tide
