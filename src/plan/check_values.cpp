@@ -182,6 +182,9 @@ class Player {
       check_in_place(index, task, k);
       const std::int32_t r = current(Tier::device, step_.tensor(operand.tensor).storage);
       const std::int32_t ordinal = task.kind == TaskKind::replay ? 0 : ordinal_[task.first_operand + k];
+      if (operand.access == Access::write && ordinal != 0)
+        findings_.add(FindingKind::wrong_value, "{} overwrites what earlier tasks wrote into {}", op_name(phase_, index),
+                      tensor_name(step_, operand.tensor));
       if (operand.access == Access::accumulate) {
         const Content& before = stays_[static_cast<std::size_t>(r)].content;
         if (before.tensor != operand.tensor || before.parts != ordinal)

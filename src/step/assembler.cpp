@@ -138,7 +138,7 @@ void StepAssembler::find_gradient_needs() {
     bool needs = trains(current);
     for (const Value& input : current.inputs) needs = needs || needs_[input.layer.index()];
     needs_[l] = needs;
-    if (!step_.options.training || !trains(current)) continue;
+    if (!needs && !superneurons()) continue;  // backward never comes here
     for (const ParameterId id : current.parameters) ++parameters_[id.index()].expected;
   }
 }

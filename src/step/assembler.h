@@ -26,7 +26,7 @@ class StepAssembler {
     TensorId value;     // before the update
     TensorId first_moment, second_moment;
     TensorId gradient;  // invalid until its first contribution
-    std::int32_t expected = 0, arrived = 0;
+    std::int32_t expected = 0, arrived = 0;  // layers that use it in backward: all, and through so far
     LayerId layer;      // the first that uses it, for names
   };
 

@@ -30,8 +30,11 @@ TensorId StepAssembler::parameter_gradient(ParameterId parameter, Role role, Lay
 }
 
 void StepAssembler::arrive(ParameterId parameter) {
+  // Only when the last layer that uses the parameter is through, frozen ones included:
+  // their backward still reads the old value.
   ParameterState& state = parameters_[parameter.index()];
-  if (++state.arrived == state.expected && step_.options.optimizer.clip_norm == 0) update(parameter, TensorId());
+  if (++state.arrived == state.expected && state.gradient.valid() && step_.options.optimizer.clip_norm == 0)
+    update(parameter, TensorId());
 }
 
 void StepAssembler::backward(LayerId id) {
@@ -119,8 +122,7 @@ void StepAssembler::backward_weighted(LayerId id, TensorId dy) {
   }
   // The input batch's own gradient (rules `superneurons`) is made, counted and used by nobody.
   if (makes_dx) contribute(input, dx, id);
-  if (trains(current))
-    for (const ParameterId parameter : current.parameters) arrive(parameter);
+  for (const ParameterId parameter : current.parameters) arrive(parameter);
 }
 
 void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
@@ -150,8 +152,7 @@ void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
     allow_in_place(Role::x, Role::dx);
     contribute(input, dx, id);
   }
-  if (trains(current))
-    for (const ParameterId parameter : current.parameters) arrive(parameter);
+  for (const ParameterId parameter : current.parameters) arrive(parameter);
 }
 
 void StepAssembler::backward_elementwise(LayerId id, TensorId dy) {

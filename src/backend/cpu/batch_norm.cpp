@@ -6,6 +6,7 @@
 #include "backend/cpu/clones.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/recipe.h"
+#include "backend/cpu/streaming.h"
 
 namespace tide::cpu {
 namespace {
@@ -83,6 +84,15 @@ TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index
   }
 }
 
+// Makes all rows of y with function(first row, rows, where to put them), past the caches if
+// y is large and `elsewhere` (not in the place of an operand).
+template <typename Function>
+void write_all_rows(float* y, Index rows, Index channels, bool elsewhere, int threads, const Function& function) {
+  const bool streamed = elsewhere && rows * channels >= kStreamedFloats;
+  parallel_ranges(threads, rows, kElementGrain / channels + 1,
+                  [&](Index begin, Index end) { write_rows(y, begin, end, channels, streamed, function); });
+}
+
 // What forward, replay and evaluation share, so that they give the same bits.
 void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t scale, std::size_t shift, const float* mean,
                const float* inverse_deviation, float* factor, Index rows, Index channels, int threads) {
@@ -90,9 +100,9 @@ void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t s
   for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * inverse_deviation[c];
   const auto* from = input_of<float>(launch, x);
   auto* to = output_of<float>(launch, y);
-  parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
-    normalize_rows(from + begin * channels, to + begin * channels, end - begin, channels, mean, factor,
-                   input_of<float>(launch, shift));
+  const auto* offset = input_of<float>(launch, shift);
+  write_all_rows(to, rows, channels, to != from, threads, [&](Index row, Index size, float* target) {
+    normalize_rows(from + row * channels, target, size, channels, mean, factor, offset);
   });
 }
 
@@ -231,9 +241,9 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
     }
     if (!dx) return;
     auto* to = output_of<float>(launch, *dx);
-    parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
-      gradient_rows(values + begin * channels, gradients + begin * channels, to + begin * channels, end - begin, channels,
-                    means, factor, slope, offset);
+    write_all_rows(to, rows, channels, to != values && to != gradients, threads, [&](Index row, Index size, float* target) {
+      gradient_rows(values + row * channels, gradients + row * channels, target, size, channels, means, factor, slope,
+                    offset);
     });
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 12));

@@ -35,12 +35,15 @@ ProgramPtr forward_program(const TaskView& view, const ConvolutionProblem& probl
 ProgramPtr backward_data_program(const TaskView& view, const ConvolutionProblem& problem, const Layout& stored,
                                  const dnnl::engine& engine) {
   Program program(engine);
-  const dnnl::primitive_desc primitive = problem.backward_data(engine);
+  const Place dy = operand_place(view.read(Role::dy)), dx = operand_place(view.written(Role::dx));
+  const bool mirrored = problem.is_mirrored();
+  const dnnl::primitive_desc primitive = mirrored ? problem.mirrored().forward(engine) : problem.backward_data(engine);
   const Layout wanted = primitive.query_md(dnnl::query::weights_md);
-  const Place weights = weights_place(program, view.read(Role::weight), stored, wanted);
-  program.call(primitive, {{DNNL_ARG_DIFF_DST, problem.y(), operand_place(view.read(Role::dy))},
+  const Layout source = mirrored ? stored.permute_axes({1, 0, 2, 3}) : stored;
+  const Place weights = weights_place(program, view.read(Role::weight), source, wanted);
+  program.call(primitive, {{mirrored ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, problem.y(), dy},
                            {DNNL_ARG_WEIGHTS, wanted, weights},
-                           {DNNL_ARG_DIFF_SRC, problem.x(), operand_place(view.written(Role::dx))}});
+                           {mirrored ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, problem.x(), dx}});
   return std::make_shared<const Program>(std::move(program));
 }
 

@@ -92,6 +92,17 @@ Layout ConvolutionProblem::logical_weights() const {
   return {dims, kFloat, strides};
 }
 
+bool ConvolutionProblem::is_mirrored() const {
+  return !transposed && options.groups == 1 && options.window == Window::square(1);
+}
+
+ConvolutionProblem ConvolutionProblem::mirrored() const {
+  ConvolutionProblem mirror{transposed, options, output, input};
+  mirror.options.channels = input.channels;
+  mirror.options.bias = false;
+  return mirror;
+}
+
 dnnl::primitive_desc ConvolutionProblem::forward(const dnnl::engine& engine) const {
   if (transposed) return forward_of<dnnl::deconvolution_forward>(*this, kTransposed, engine);
   return forward_of<dnnl::convolution_forward>(*this, kDirect, engine);

@@ -28,7 +28,7 @@ void parallel_parts(int threads, std::int64_t parts, const Body& body) {
   for (std::int64_t part = 0; part < parts; ++part) body(part);
 }
 
-// Calls body(begin, end) for parts of [0, count) of at least `grain`, one per thread.
+// Calls body(begin, end) for parts of [0, count) of at least about `grain`, one per thread.
 template <typename Body>
 void parallel_ranges(int threads, std::int64_t count, std::int64_t grain, const Body& body) {
   const std::int64_t parts = std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, threads);

@@ -10,6 +10,7 @@
 #include "backend/cpu/exponential.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/recipe.h"
+#include "backend/cpu/streaming.h"
 
 namespace tide::cpu {
 namespace {
@@ -82,8 +83,10 @@ Kernel unary_kernel(Unary function, std::size_t from, std::size_t to, Index coun
   return [=](const Launch& launch) {
     const auto* x = input_of<float>(launch, from);
     auto* y = output_of<float>(launch, to);
-    parallel_ranges(threads, count, kElementGrain,
-                    [&](Index begin, Index end) { function(x + begin, y + begin, end - begin); });
+    const bool streamed = count >= kStreamedFloats && y != x;
+    parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
+      write_rows(y, begin, end, 1, streamed, [&](Index i, Index size, float* target) { function(x + i, target, size); });
+    });
   };
 }
 
@@ -91,8 +94,11 @@ Kernel binary_kernel(Binary function, std::size_t first, std::size_t second, std
   return [=](const Launch& launch) {
     const auto *a = input_of<float>(launch, first), *b = input_of<float>(launch, second);
     auto* y = output_of<float>(launch, to);
-    parallel_ranges(threads, count, kElementGrain,
-                    [&](Index begin, Index end) { function(a + begin, b + begin, y + begin, end - begin); });
+    const bool streamed = count >= kStreamedFloats && y != a && y != b;
+    parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
+      write_rows(y, begin, end, 1, streamed,
+                 [&](Index i, Index size, float* target) { function(a + i, b + i, target, size); });
+    });
   };
 }
 

@@ -1,0 +1,159 @@
+// Random networks, random budgets: every plan of every policy is proved by the checker,
+// and a sample is executed and compared with `baseline` bit for bit.
+//
+//   plan_fuzz COUNT [FIRST_SEED]
+#include <cstdlib>
+#include <cstring>
+
+#include "executor/executor.h"
+#include "plan/checker.h"
+#include "plan/summary.h"
+#include "planner/planner.h"
+#include "step/build.h"
+#include "support/offload.h"
+#include "support/random_network.h"
+#include "train/initialize.h"
+
+namespace tide {
+namespace {
+
+using testing_support::random_network;
+using testing_support::with_offloads;
+
+int failures = 0;
+
+void expect(bool holds, std::uint32_t seed, std::string_view policy, std::string_view what) {
+  if (holds) return;
+  ++failures;
+  fmt::print(stderr, "seed {}, {}: {}\n", seed, policy, what);
+}
+
+struct Outcome {
+  std::vector<std::vector<float>> values;
+  bool peak_as_planned = false;
+};
+
+StepOptions random_options(std::uint32_t seed) {
+  std::mt19937 random(seed * 7919U + 1);
+  StepOptions options;
+  options.batch = 1 + static_cast<std::int64_t>(random() % 3);
+  options.rules = random() % 3 == 0 ? Rules::superneurons : Rules::minimal;
+  options.training = random() % 8 != 0;
+  options.optimizer.kind = static_cast<OptimizerKind>(random() % 5);
+  options.optimizer.clip_norm = random() % 4 == 0 ? 0.5 : 0;
+  options.optimizer.weight_decay = random() % 2 == 0 ? 1e-3 : 0;
+  return options;
+}
+
+// Two steps from the same start; losses and every persistent value afterwards.
+Outcome execute(const Plan& plan, Backend& backend) {
+  Arena arena(backend, summarize(plan).peak_bytes);
+  Executor executor(plan, backend, arena, {.guard = true, .record = false});
+  const Step& step = executor.step();
+  std::vector<TensorId> persistent;
+  for (const Storage& storage : step.storages)
+    if (storage.persistent && storage.entry.valid()) persistent.push_back(storage.entry);
+  for (const TensorId id : persistent) {
+    const Tensor& tensor = step.tensor(id);
+    std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
+    if (tensor.tensor_class != TensorClass::optimizer_state) values = initial_values(*step.network, tensor.parameter, 5);
+    executor.write(id, values);
+  }
+  Outcome outcome;
+  std::vector<std::vector<float>>& results = outcome.values;
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    std::mt19937 random(static_cast<std::uint32_t>(round));
+    for (float& value : executor.input()) value = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
+    for (std::int32_t& label : executor.labels()) label = static_cast<std::int32_t>(random() % 5);
+    executor.run({.seed = 3, .step = round, .learning_rate = 0.01, .update_count = static_cast<std::int64_t>(round) + 1,
+                  .first_sample = 0, .global_batch = step.options.batch});
+    results.push_back({static_cast<float>(executor.metric().loss)});
+  }
+  outcome.peak_as_planned = executor.high_water() == summarize(plan).peak_bytes;
+  for (const TensorId id : persistent) {
+    std::vector<float> values(static_cast<std::size_t>(step.tensor(id).shape.elements()));
+    executor.read(id, values);
+    results.push_back(std::move(values));
+  }
+  return outcome;
+}
+
+bool equal_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i].size() != b[i].size() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+  return true;
+}
+
+struct Counts {
+  int planned = 0, infeasible = 0, moved = 0, executed = 0;
+};
+
+void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& backends, Counts& counts) {
+  const RooflineModel cost(generic_cpu());
+  std::mt19937 random(seed);
+  // The slow oracle backend mostly, the real one now and then: its primitives take longer to prepare.
+  Backend& backend = *backends[seed % 40 == 0 ? backends.size() - 1 : 0];
+  Step step = build_step(random_network(seed), random_options(seed));
+  backend.annotate(step);
+  const PlanResult baseline = make_plan(find_policy("baseline"), step, cost, {});
+  const double share = 0.3 + 0.001 * static_cast<double>(random() % 1000);
+  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(baseline.floor.count()) * share));
+  const bool run = seed % 8 == 0;
+  const Outcome expected = run ? execute(*baseline.plan, backend) : Outcome{};
+  const auto run_and_compare = [&](const Plan& plan, std::string_view name) {
+    const Outcome outcome = execute(plan, backend);
+    expect(equal_bits(outcome.values, expected.values), seed, name, "other bits than baseline");
+    expect(outcome.peak_as_planned, seed, name, "high-water mark is not the plan's peak");
+    ++counts.executed;
+  };
+  for (const Policy& policy : policies()) {
+    const PlanResult result = make_plan(policy, step, cost, {.memory = budget, .host_memory = {}, .in_place = random() % 4 != 0});
+    expect(result.plan.has_value() == (result.floor <= budget), seed, policy.name, "feasible is not floor <= budget");
+    if (!result.plan) {
+      ++counts.infeasible;
+      expect(!result.bottleneck_task.empty(), seed, policy.name, "no bottleneck is named");
+      continue;
+    }
+    ++counts.planned;
+    expect(summarize(*result.plan).peak_bytes <= budget, seed, policy.name, "peak above the budget");
+    if (run) run_and_compare(*result.plan, policy.name);
+    int moved = 0;
+    const Plan offloaded = with_offloads(*result.plan, seed, 30, moved);
+    if (moved == 0) continue;
+    counts.moved += moved;
+    const std::vector<Finding> findings = check(offloaded);
+    expect(findings.empty(), seed, policy.name, findings.empty() ? "" : findings[0].text);
+    if (run && findings.empty() && policy.name == "liveness") run_and_compare(offloaded, "liveness with copies");
+  }
+}
+
+int run(std::uint32_t count, std::uint32_t first) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_backend("reference"));
+  try {
+    backends.push_back(make_backend("cpu"));
+  } catch (const Error& error) {
+    fmt::print("reference backend only: {}\n", error.what());
+  }
+  Counts counts;
+  for (std::uint32_t seed = first; seed < first + count; ++seed) {
+    try {
+      fuzz_one(seed, backends, counts);
+    } catch (const std::exception& error) {
+      expect(false, seed, "any policy", error.what());
+    }
+  }
+  fmt::print("{} networks: {} plans proved, {} budgets too small, {} storages moved, {} plans executed\n", count, counts.planned,
+             counts.infeasible, counts.moved, counts.executed);
+  if (counts.planned == 0 || (count >= 8 && counts.executed == 0)) return 1;
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tide
+
+int main(int argc, char** argv) {
+  const auto number = [&](int at, int otherwise) { return static_cast<std::uint32_t>(argc > at ? std::atoi(argv[at]) : otherwise); };
+  return tide::run(number(1, 2000), number(2, 0));
+}

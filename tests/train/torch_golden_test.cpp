@@ -1,0 +1,194 @@
+// One training step of whole networks against PyTorch (golden/README.md): the loss, every
+// gradient and every running statistic.
+//
+// On the cpu backend the gradients are read under `baseline`, where every storage keeps its
+// memory for the whole step: exactly what the updates read. `liveness` must then give the
+// same loss and leave the same bits in everything that persists. The reference interpreter
+// runs the same tasks in double precision, so that an error of the graph (which both
+// show) is told from one of a kernel (which only cpu shows).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backend/reference/interpreter.h"
+#include "executor/job.h"
+#include "golden/reference.h"
+#include "zoo/zoo.h"
+
+namespace tide {
+namespace {
+
+using golden::Reference;
+using golden::Summary;
+
+struct Outcome {
+  double loss = 0;
+  std::map<std::string, Summary> gradients, statistics;
+};
+
+// A plain update with rate 1: what a parameter loses is its gradient.
+StepOptions step_options(const Reference& reference) {
+  StepOptions options;
+  options.batch = reference.batch;
+  options.optimizer.kind = OptimizerKind::sgd;
+  return options;
+}
+
+NetworkPtr network_of(const Reference& reference) {
+  return test::shared_network(golden::without_dropout(make_model(reference.model, reference.sample)));
+}
+
+template <typename Visit>
+void for_each_gradient(const Step& step, Visit visit) {
+  for (std::size_t t = 0; t < step.tensors.size(); ++t)
+    if (step.tensors[t].tensor_class == TensorClass::parameter_gradient)
+      visit(TensorId(t), step.network->parameters[step.tensors[t].parameter.index()].name);
+}
+
+template <typename Visit>
+void for_each_statistic(const Step& step, Visit visit) {
+  for (const Storage& storage : step.storages)
+    if (storage.tensor_class == TensorClass::running_statistics)
+      visit(storage, step.network->parameters[step.tensor(storage.entry).parameter.index()].name);
+}
+
+Outcome run_on(test::Job& job) {
+  Outcome outcome;
+  job.set_state(test::formula_values(*job.step().network));
+  outcome.loss = job.run(0, 1.0);
+  for_each_gradient(job.step(), [&](TensorId id, const std::string& name) {
+    const std::vector<float> values = job.read_last(id);
+    outcome.gradients[name] = golden::summarize<float>(name, values);
+  });
+  for_each_statistic(job.step(), [&](const Storage& storage, const std::string& name) {
+    const std::vector<float> values = job.read(storage.entry);
+    outcome.statistics[name] = golden::summarize<float>(name, values);
+  });
+  return outcome;
+}
+
+Outcome interpret(const Reference& reference) {
+  const NetworkPtr network = network_of(reference);
+  const auto step = std::make_shared<const Step>(build_step(network, step_options(reference)));
+  ReferenceInterpreter interpreter(step);
+  const test::ParameterValues parameters = test::formula_values(*network);
+  for (const Storage& storage : step->storages) {
+    if (!storage.persistent || !storage.entry.valid()) continue;
+    const std::vector<float>& values = parameters[step->tensor(storage.entry).parameter.index()];
+    interpreter.set(storage.entry, {values.begin(), values.end()});
+  }
+  for (std::size_t t = 0; t < step->tensors.size(); ++t) {
+    const Tensor& tensor = step->tensors[t];
+    if (tensor.tensor_class != TensorClass::input) continue;
+    std::vector<double> values(static_cast<std::size_t>(tensor.shape.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto index = static_cast<std::int64_t>(i);
+      values[i] = tensor.role == Role::x ? static_cast<double>(golden::input_value(index))
+                                         : golden::label_value(index, network->classes());
+    }
+    interpreter.set_logical(TensorId(t), values);
+  }
+  interpreter.run({.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0,
+                   .global_batch = reference.batch});
+
+  Outcome outcome;
+  for (std::size_t t = 0; t < step->tensors.size(); ++t)
+    if (step->tensors[t].tensor_class == TensorClass::metric)
+      outcome.loss += interpreter.get(TensorId(t))[0] / static_cast<double>(reference.batch);
+  for_each_gradient(*step, [&](TensorId id, const std::string& name) {
+    outcome.gradients[name] = golden::summarize<double>(name, interpreter.get(id));
+  });
+  for_each_statistic(*step, [&](const Storage& storage, const std::string& name) {
+    outcome.statistics[name] = golden::summarize<double>(name, interpreter.get(storage.exit));
+  });
+  return outcome;
+}
+
+// Relative errors of all summaries: the largest difference of norm or products, over the
+// norm. Some gradients are mathematically zero: hence the thousandth of the median norm.
+struct Errors {
+  std::vector<double> sorted;
+  std::string worst;
+
+  [[nodiscard]] double largest() const { return sorted.empty() ? 0 : sorted.back(); }
+  [[nodiscard]] double of_nine_tenths() const { return sorted.empty() ? 0 : sorted[sorted.size() * 9 / 10]; }
+};
+
+Errors compare(const std::map<std::string, Summary>& actual, const std::map<std::string, Summary>& expected) {
+  std::vector<double> norms;
+  for (const auto& [name, summary] : expected) norms.push_back(summary.norm);
+  std::sort(norms.begin(), norms.end());
+  Errors errors;
+  for (const auto& [name, summary] : expected) {
+    const auto it = actual.find(name);
+    if (it == actual.end()) {
+      ADD_FAILURE() << name << " is missing";
+      continue;
+    }
+    double difference = std::abs(it->second.norm - summary.norm);
+    for (std::size_t j = 0; j < 4; ++j)
+      difference = std::max(difference, std::abs(it->second.products[j] - summary.products[j]));
+    const double error = difference / (summary.norm + 1e-3 * norms[norms.size() / 2]);
+    if (!(error <= errors.largest())) errors.worst = name;
+    errors.sorted.push_back(error);
+    std::inplace_merge(errors.sorted.begin(), errors.sorted.end() - 1, errors.sorted.end());
+  }
+  EXPECT_EQ(actual.size(), expected.size());
+  return errors;
+}
+
+struct Tolerances {
+  double loss, largest, nine_tenths, statistics;
+};
+
+void expect_close(const Outcome& outcome, const Reference& reference, const Tolerances& allowed) {
+  const Errors gradients = compare(outcome.gradients, reference.gradients);
+  const Errors statistics = compare(outcome.statistics, reference.statistics);
+  const double loss = std::abs(outcome.loss - reference.loss) / reference.loss;
+  fmt::print("{}: relative errors: loss {:.1e}; {} gradients {:.1e}, nine tenths {:.1e} ({}); {} statistics {:.1e} ({})\n",
+             reference.model, loss, gradients.sorted.size(), gradients.largest(), gradients.of_nine_tenths(),
+             gradients.worst, statistics.sorted.size(), statistics.largest(), statistics.worst);
+  EXPECT_LE(loss, allowed.loss);
+  EXPECT_LE(gradients.largest(), allowed.largest) << gradients.worst;
+  EXPECT_LE(gradients.of_nine_tenths(), allowed.nine_tenths);
+  EXPECT_LE(statistics.largest(), allowed.statistics) << statistics.worst;
+}
+
+struct Case {
+  const char* file;
+  Tolerances cpu;
+};
+
+class TorchGolden : public testing::TestWithParam<Case> {};
+
+TEST_P(TorchGolden, CpuMatches) {
+  const std::unique_ptr<Backend> backend = test::cpu_backend();
+  if (!backend) GTEST_SKIP() << "this build has no cpu backend";
+  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam().file);
+  const NetworkPtr network = network_of(reference);
+
+  test::Job baseline(test::plan_for(network, *backend, "baseline", step_options(reference)), *backend);
+  const Outcome outcome = run_on(baseline);
+  expect_close(outcome, reference, GetParam().cpu);
+
+  test::Job liveness(test::plan_for(network, *backend, "liveness", step_options(reference)), *backend);
+  liveness.set_state(test::formula_values(*network));
+  EXPECT_EQ(liveness.run(0, 1.0), outcome.loss);
+  EXPECT_EQ(liveness.state_hash(), baseline.state_hash());
+}
+
+TEST_P(TorchGolden, InterpreterMatches) {
+  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam().file);
+  // PyTorch computed in double precision too, and 13 digits are stored.
+  expect_close(interpret(reference), reference, {1e-9, 1e-9, 1e-9, 1e-9});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TorchGolden,
+                         testing::Values(Case{"resnet50.json", {1e-5, 2e-2, 1e-4, 1e-5}},
+                                         Case{"inception_v3.json", {1e-5, 2e-2, 1e-4, 1e-5}},
+                                         Case{"densenet121.json", {1e-5, 2e-2, 1e-4, 1e-5}},
+                                         Case{"lstm.json", {1e-5, 1e-5, 1e-5, 0}}),
+                         [](const auto& row) { return std::string(row.param.file).substr(0, std::string_view(row.param.file).find('.')); });
+
+}  // namespace
+}  // namespace tide
