@@ -17,11 +17,11 @@ namespace tide {
 // What changes from one training step to the next.
 struct StepState {
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;          // counts from 0; keys the dropout masks
+  std::uint64_t step = 0;  // counts from 0; keys the dropout masks
   double learning_rate = 0;
-  std::int64_t update_count = 1;   // counts from 1, for the bias correction of Adam
-  std::int64_t first_sample = 0;   // global index of the batch's first sample
-  std::int64_t global_batch = 1;   // the loss gradient is divided by this
+  std::int64_t update_count = 1;  // counts from 1, for the bias correction of Adam
+  std::int64_t first_sample = 0;  // global index of the batch's first sample
+  std::int64_t global_batch = 1;  // the loss gradient is divided by this
 };
 
 // One run of a prepared task.

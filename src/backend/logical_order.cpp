@@ -38,11 +38,13 @@ float load(DataType type, const std::byte* memory, std::size_t index) {
 }  // namespace
 
 void write_nhwc(const Shape& shape, DataType type, std::span<const float> logical, std::byte* memory) {
-  for_each_nhwc(shape, logical.size(), [&](std::size_t from, std::size_t to) { store(type, memory, to, logical[from]); });
+  for_each_nhwc(shape, logical.size(),
+                [&](std::size_t from, std::size_t to) { store(type, memory, to, logical[from]); });
 }
 
 void read_nhwc(const Shape& shape, DataType type, const std::byte* memory, std::span<float> logical) {
-  for_each_nhwc(shape, logical.size(), [&](std::size_t to, std::size_t from) { logical[to] = load(type, memory, from); });
+  for_each_nhwc(shape, logical.size(),
+                [&](std::size_t to, std::size_t from) { logical[to] = load(type, memory, from); });
 }
 
 void write_plain(DataType type, std::span<const float> logical, std::byte* memory) {

@@ -3,7 +3,8 @@
 namespace tide {
 
 TaskView::TaskView(const Step& step, TaskId id) : step_(&step), id_(id), operands_(step.operands_of(id)) {
-  if (step.network == nullptr) throw Error("the step of {} has no network, so it can be planned but not run", step.model);
+  if (step.network == nullptr)
+    throw Error("the step of {} has no network, so it can be planned but not run", step.model);
 }
 
 std::optional<std::size_t> TaskView::find(Role role, bool written, std::size_t nth) const {

@@ -120,9 +120,10 @@ void StepAssembler::backward_weighted(LayerId id, TensorId dy) {
     weights();
     data();
   }
+  // Updates first: they free the gradients before a sum may need room.
+  for (const ParameterId parameter : current.parameters) arrive(parameter);
   // The input batch's own gradient (rules `superneurons`) is made, counted and used by nobody.
   if (makes_dx) contribute(input, dx, id);
-  for (const ParameterId parameter : current.parameters) arrive(parameter);
 }
 
 void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
@@ -150,9 +151,9 @@ void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
   if (dx.valid()) {
     allow_in_place(Role::dy, Role::dx);
     allow_in_place(Role::x, Role::dx);
-    contribute(input, dx, id);
   }
   for (const ParameterId parameter : current.parameters) arrive(parameter);
+  if (dx.valid()) contribute(input, dx, id);
 }
 
 void StepAssembler::backward_elementwise(LayerId id, TensorId dy) {

@@ -107,7 +107,7 @@ TEST_P(BackendTest, SaysHowMuchItCannotAllocate) {
     static_cast<void>(backend_->allocate(Bytes(std::int64_t{1} << 60)));
     FAIL() << "an exbibyte was there";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("EiB"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("PiB"), std::string::npos) << error.what();
   }
 }
 

@@ -55,11 +55,14 @@ TEST_F(KernelTest, MaxPoolBackwardFromIndicesEqualsFromInput) {
     const TaskId forward = find_task(*minimal, LayerKind::max_pool, TaskKind::forward);
     const TaskId from_indices = find_task(*minimal, LayerKind::max_pool, TaskKind::backward);
     const TaskId from_input = find_task(*superneurons, LayerKind::max_pool, TaskKind::backward);
-    const auto size = [](const Step& step, TensorId id) { return static_cast<std::size_t>(step.tensor(id).shape.elements()); };
+    const auto size = [](const Step& step, TensorId id) {
+      return static_cast<std::size_t>(step.tensor(id).shape.elements());
+    };
 
     ReferenceInterpreter first(minimal), second(superneurons);
     const TensorId x = tensor_of(*minimal, forward, Role::x), dy = tensor_of(*minimal, from_indices, Role::dy);
-    const std::vector<double> values = random_values(size(*minimal, x), 1), gradients = random_values(size(*minimal, dy), 2);
+    const std::vector<double> values = random_values(size(*minimal, x), 1),
+                              gradients = random_values(size(*minimal, dy), 2);
     first.set(x, values);
     first.set(dy, gradients);
     second.set(tensor_of(*superneurons, from_input, Role::x), values);

@@ -51,34 +51,58 @@ inline std::vector<NetworkCase> convolution_cases() {
       {"conv_groups", 2, {1, 6, 6, 5}, layer({.channels = 9, .window = Window::square(3, 1, 1), .groups = 3})},
       {"conv_groups_16", 1, {1, 32, 5, 5}, layer({.channels = 32, .window = Window::square(3, 1, 1), .groups = 2})},
       {"conv_depthwise", 2, {1, 7, 6, 7}, layer({.channels = 7, .window = Window::square(3, 2, 1), .groups = 7})},
-      {"conv_depthwise_multiplier", 2, {1, 5, 6, 6},
+      {"conv_depthwise_multiplier",
+       2,
+       {1, 5, 6, 6},
        layer({.channels = 10, .window = Window::square(3, 1, 1), .groups = 5, .bias = false})},
       {"conv_blocks", 2, {1, 32, 6, 6}, layer({.channels = 48, .window = Window::square(3, 1, 1)})},
       {"conv_7x7", 1, {1, 3, 17, 17}, layer({.channels = 16, .window = Window::square(7, 2, 3)})},
       {"conv_whole_image", 2, {1, 5, 4, 4}, layer({.channels = 6, .window = Window::square(4)})},
       {"transposed", 2, {1, 5, 4, 5}, transposed({.channels = 3, .window = Window::square(4, 2, 1)})},
-      {"transposed_no_bias", 1, {1, 3, 5, 5}, transposed({.channels = 6, .window = window(3, 2, 2, 1, 1, 0, 0, 1), .bias = false})},
-      {"transposed_groups", 2, {1, 6, 4, 4}, transposed({.channels = 4, .window = Window::square(3, 2, 1), .groups = 2})},
-      {"transposed_dilated", 2, {1, 3, 4, 4}, transposed({.channels = 5, .window = window(2, 3, 1, 2, 0, 1, 1, 0, 2, 1)})},
+      {"transposed_no_bias",
+       1,
+       {1, 3, 5, 5},
+       transposed({.channels = 6, .window = window(3, 2, 2, 1, 1, 0, 0, 1), .bias = false})},
+      {"transposed_groups",
+       2,
+       {1, 6, 4, 4},
+       transposed({.channels = 4, .window = Window::square(3, 2, 1), .groups = 2})},
+      {"transposed_dilated",
+       2,
+       {1, 3, 4, 4},
+       transposed({.channels = 5, .window = window(2, 3, 1, 2, 0, 1, 1, 0, 2, 1)})},
       {"transposed_wide", 1, {1, 32, 4, 4}, transposed({.channels = 16, .window = Window::square(4, 2, 1)})},
-      {"fully_connected", 3, {1, 5, 3, 2}, [](Builder& net, Value x) { return net.fully_connected(x, {.channels = 7}); }},
-      {"fully_connected_no_bias", 1, {1, 4, 2, 3},
+      {"fully_connected",
+       3,
+       {1, 5, 3, 2},
+       [](Builder& net, Value x) { return net.fully_connected(x, {.channels = 7}); }},
+      {"fully_connected_no_bias",
+       1,
+       {1, 4, 2, 3},
        [](Builder& net, Value x) { return net.fully_connected(x, {.channels = 19, .bias = false}); }},
-      {"fully_connected_flat", 2, {1, 5, 3, 2},
+      {"fully_connected_flat",
+       2,
+       {1, 5, 3, 2},
        [](Builder& net, Value x) { return net.fully_connected(net.flatten(x), {.channels = 33}); }},
-      {"conv_shared", 2, {1, 4, 6, 6},
+      {"conv_shared",
+       2,
+       {1, 4, 6, 6},
        [](Builder& net, Value x) {
          const ConvolutionOptions options{.channels = 4, .window = Window::square(3, 1, 1)};
          const Value first = net.convolution(x, options), second = net.relu(first);
          return net.sharing(first).convolution(second, options);
        }},
-      {"conv_shared_between_sizes", 2, {1, 20, 8, 8},
+      {"conv_shared_between_sizes",
+       2,
+       {1, 20, 8, 8},
        [](Builder& net, Value x) {
          const ConvolutionOptions options{.channels = 20, .window = Window::square(3, 2, 1)};
          const Value first = net.convolution(x, options);
          return net.sharing(first).convolution(first, options);
        }},
-      {"fully_connected_shared", 3, {1, 6, 1, 1},
+      {"fully_connected_shared",
+       3,
+       {1, 6, 1, 1},
        [](Builder& net, Value x) {
          const Value first = net.fully_connected(x, {.channels = 6}), second = net.tanh(first);
          return net.sharing(first).fully_connected(second, {.channels = 6});
@@ -102,15 +126,26 @@ inline std::vector<NetworkCase> pool_cases() {
       {"max_pool_gaps", 2, {1, 4, 9, 9}, maximum({.window = Window::square(2, 3)})},
       {"max_pool_many_channels", 1, {1, 131, 5, 5}, maximum({.window = Window::square(3, 1, 1)})},
       {"max_pool_256_positions", 1, {1, 2, 17, 18}, maximum({.window = Window::square(16, 1)})},
-      {"max_pool_of_ties", 2, {1, 3, 8, 8},
+      {"max_pool_of_ties",
+       2,
+       {1, 3, 8, 8},
        [](Builder& net, Value x) { return net.max_pool(net.relu(x), {.window = Window::square(3, 2)}); }},
       {"average_pool", 2, {1, 5, 6, 8}, average({.window = Window::square(2, 2)})},
       {"average_pool_padded", 2, {1, 3, 7, 9}, average({.window = Window::square(3, 2, 1)})},
-      {"average_pool_count_padding", 2, {1, 3, 7, 9}, average({.window = Window::square(3, 2, 1), .count_padding = true})},
-      {"average_pool_round_up", 2, {1, 3, 6, 8}, average({.window = window(3, 3, 2, 2, 1, 1, 1, 1), .round_up = true, .count_padding = true})},
+      {"average_pool_count_padding",
+       2,
+       {1, 3, 7, 9},
+       average({.window = Window::square(3, 2, 1), .count_padding = true})},
+      {"average_pool_round_up",
+       2,
+       {1, 3, 6, 8},
+       average({.window = window(3, 3, 2, 2, 1, 1, 1, 1), .round_up = true, .count_padding = true})},
       {"average_pool_asymmetric", 1, {1, 4, 6, 5}, average({.window = window(3, 2, 2, 1, 0, 1, 2, 0)})},
       {"global_average_pool", 3, {1, 7, 5, 3}, [](Builder& net, Value x) { return net.global_average_pool(x); }},
-      {"global_average_pool_large", 1, {1, 3, 23, 19}, [](Builder& net, Value x) { return net.global_average_pool(x); }},
+      {"global_average_pool_large",
+       1,
+       {1, 3, 23, 19},
+       [](Builder& net, Value x) { return net.global_average_pool(x); }},
   };
 }
 
@@ -121,20 +156,36 @@ inline std::vector<NetworkCase> pointwise_cases() {
       {"tanh", 1, {1, 5, 7, 3}, [](Builder& net, Value x) { return net.tanh(x); }},
       {"dropout", 3, {1, 3, 5, 7}, [](Builder& net, Value x) { return net.dropout(x, {.rate = 0.3}); }},
       {"dropout_large", 2, {1, 64, 9, 8}, [](Builder& net, Value x) { return net.dropout(x); }},
-      {"add", 2, {1, 3, 5, 5}, [](Builder& net, Value x) { return net.add({x, net.tanh(x)}); }},
-      {"add_three", 2, {1, 3, 5, 5}, [](Builder& net, Value x) { return net.add({net.tanh(x), net.sigmoid(x), net.relu(x)}); }},
+      {"add",
+       2,
+       {1, 3, 5, 5},
+       [](Builder& net, Value x) {
+         return net.add({x, net.tanh(x)});
+       }},
+      {"add_three",
+       2,
+       {1, 3, 5, 5},
+       [](Builder& net, Value x) {
+         return net.add({net.tanh(x), net.sigmoid(x), net.relu(x)});
+       }},
       {"multiply", 2, {1, 3, 5, 5}, [](Builder& net, Value x) { return net.multiply(net.tanh(x), net.sigmoid(x)); }},
       {"square", 2, {1, 3, 5, 5}, [](Builder& net, Value x) { return net.multiply(x, x); }},
-      {"concat", 2, {1, 3, 5, 4},
+      {"concat",
+       2,
+       {1, 3, 5, 4},
        [](Builder& net, Value x) {
          return net.concat({net.tanh(x), net.convolution(x, {.channels = 5}), net.sigmoid(x)});
        }},
-      {"split", 2, {1, 7, 5, 4},
+      {"split",
+       2,
+       {1, 7, 5, 4},
        [](Builder& net, Value x) {
          const std::vector<Value> parts = net.split(x, {2, 4, 1});
          return net.concat({net.tanh(parts[2]), parts[0], net.sigmoid(parts[1])});
        }},
-      {"gates", 3, {1, 12, 1, 1},
+      {"gates",
+       3,
+       {1, 12, 1, 1},
        [](Builder& net, Value x) {
          const std::vector<Value> parts = net.split(net.fully_connected(x, {.channels = 12}), {4, 4, 4});
          return net.multiply(net.sigmoid(parts[0]), net.tanh(net.multiply(net.sigmoid(parts[1]), net.tanh(parts[2]))));
@@ -146,17 +197,28 @@ inline std::vector<NetworkCase> pointwise_cases() {
 inline std::vector<NetworkCase> normalization_cases() {
   return {
       {"batch_norm", 3, {1, 5, 4, 3}, [](Builder& net, Value x) { return net.batch_norm(net.tanh(x)); }},
-      {"batch_norm_one_sample", 1, {1, 3, 7, 6}, [](Builder& net, Value x) { return net.batch_norm(net.tanh(x), {.epsilon = 1e-3, .momentum = 0.25}); }},
+      {"batch_norm_one_sample",
+       1,
+       {1, 3, 7, 6},
+       [](Builder& net, Value x) { return net.batch_norm(net.tanh(x), {.epsilon = 1e-3, .momentum = 0.25}); }},
       {"batch_norm_vector", 3, {1, 37, 1, 1}, [](Builder& net, Value x) { return net.batch_norm(net.tanh(x)); }},
       {"batch_norm_large", 2, {1, 3, 40, 41}, [](Builder& net, Value x) { return net.batch_norm(net.tanh(x)); }},
-      {"batch_norm_shared", 2, {1, 3, 5, 5},
+      {"batch_norm_shared",
+       2,
+       {1, 3, 5, 5},
        [](Builder& net, Value x) {
          const Value first = net.batch_norm(net.tanh(x)), second = net.tanh(first);
          return net.sharing(first).batch_norm(second);
        }},
       {"lrn", 2, {1, 7, 4, 3}, [](Builder& net, Value x) { return net.lrn(x, {.size = 5, .alpha = 0.5}); }},
-      {"lrn_two_channels", 2, {1, 2, 4, 3}, [](Builder& net, Value x) { return net.lrn(x, {.size = 5, .alpha = 1.5, .beta = 0.75, .k = 1}); }},
-      {"lrn_other_power", 1, {1, 19, 3, 3}, [](Builder& net, Value x) { return net.lrn(x, {.size = 3, .alpha = 0.7, .beta = 0.6, .k = 1}); }},
+      {"lrn_two_channels",
+       2,
+       {1, 2, 4, 3},
+       [](Builder& net, Value x) { return net.lrn(x, {.size = 5, .alpha = 1.5, .beta = 0.75, .k = 1}); }},
+      {"lrn_other_power",
+       1,
+       {1, 19, 3, 3},
+       [](Builder& net, Value x) { return net.lrn(x, {.size = 3, .alpha = 0.7, .beta = 0.6, .k = 1}); }},
   };
 }
 

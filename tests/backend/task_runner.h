@@ -36,7 +36,11 @@ inline StepOptions step_options(std::int64_t batch, Rules rules = Rules::minimal
 }
 
 inline StepState test_state(const Step& step) {
-  return {.seed = 7, .step = 3, .learning_rate = 0.1, .update_count = 4, .first_sample = 5,
+  return {.seed = 7,
+          .step = 3,
+          .learning_rate = 0.1,
+          .update_count = 4,
+          .first_sample = 5,
           .global_batch = step.options.batch + 1};
 }
 
@@ -80,7 +84,8 @@ inline double relative_error(const std::vector<double>& actual, const std::vecto
 class TaskRunner {
  public:
   // `shift` moves all addresses by a multiple of 256 bytes.
-  TaskRunner(Backend& backend, const Step& step, std::int64_t shift = 0) : backend_(backend), step_(step), shift_(shift) {}
+  TaskRunner(Backend& backend, const Step& step, std::int64_t shift = 0)
+      : backend_(backend), step_(step), shift_(shift) {}
 
   // Runs one task on the values that `before` has of its operands, and returns what it
   // wrote, in logical order, by operand. With a pair, its target takes the source's address.

@@ -15,10 +15,11 @@
 
 namespace tide::test {
 
-// The cpu backend, or null in a build without it.
-inline std::unique_ptr<Backend> cpu_backend() {
+// The cpu backend, or null in a build without it. One thread: on a busy machine OpenMP's
+// spinning threads take many times as long.
+inline std::unique_ptr<Backend> cpu_backend(int threads = 1) {
   try {
-    return make_backend("cpu");
+    return make_backend("cpu", threads);
   } catch (const Error&) {
     return nullptr;
   }
@@ -30,6 +31,10 @@ inline std::unique_ptr<Backend> fastest_backend() {
 }
 
 inline NetworkPtr shared_network(Network network) { return std::make_shared<const Network>(std::move(network)); }
+
+inline StepOptions training_step(std::int64_t batch, const OptimizerOptions& optimizer = {}) {
+  return {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = optimizer};
+}
 
 inline Plan plan_for(const NetworkPtr& network, const Backend& backend, std::string_view policy,
                      const StepOptions& options) {

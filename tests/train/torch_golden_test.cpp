@@ -154,22 +154,22 @@ void expect_close(const Outcome& outcome, const Reference& reference, const Tole
   EXPECT_LE(statistics.largest(), allowed.statistics) << statistics.worst;
 }
 
-struct Case {
-  const char* file;
-  Tolerances cpu;
-};
-
-class TorchGolden : public testing::TestWithParam<Case> {};
+class TorchGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(TorchGolden, CpuMatches) {
   const std::unique_ptr<Backend> backend = test::cpu_backend();
   if (!backend) GTEST_SKIP() << "this build has no cpu backend";
-  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam().file);
+  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam());
   const NetworkPtr network = network_of(reference);
 
   test::Job baseline(test::plan_for(network, *backend, "baseline", step_options(reference)), *backend);
   const Outcome outcome = run_on(baseline);
-  expect_close(outcome, reference, GetParam().cpu);
+  // Nine tenths of the gradients are as close as rounding allows. The others are those that a
+  // ReLU on the wrong side of 0 reaches; which ones depends on the order of sums, and so on
+  // the processor. The README measures up to 5e-3 for PyTorch itself; a product may differ by
+  // a few times that. A network without ReLU has no such excuse.
+  const bool smooth = reference.statistics.empty();
+  expect_close(outcome, reference, {1e-6, smooth ? 1e-5 : 5e-2, smooth ? 1e-5 : 1e-4, 1e-5});
 
   test::Job liveness(test::plan_for(network, *backend, "liveness", step_options(reference)), *backend);
   liveness.set_state(test::formula_values(*network));
@@ -177,18 +177,25 @@ TEST_P(TorchGolden, CpuMatches) {
   EXPECT_EQ(liveness.state_hash(), baseline.state_hash());
 }
 
-TEST_P(TorchGolden, InterpreterMatches) {
-  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam().file);
-  // PyTorch computed in double precision too, and 13 digits are stored.
-  expect_close(interpret(reference), reference, {1e-9, 1e-9, 1e-9, 1e-9});
+std::string case_name(const testing::TestParamInfo<const char*>& row) {
+  const std::string_view file = row.param;
+  return std::string(file.substr(0, file.find('.')));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TorchGolden,
-                         testing::Values(Case{"resnet50.json", {1e-5, 2e-2, 1e-4, 1e-5}},
-                                         Case{"inception_v3.json", {1e-5, 2e-2, 1e-4, 1e-5}},
-                                         Case{"densenet121.json", {1e-5, 2e-2, 1e-4, 1e-5}},
-                                         Case{"lstm.json", {1e-5, 1e-5, 1e-5, 0}}),
-                         [](const auto& row) { return std::string(row.param.file).substr(0, std::string_view(row.param.file).find('.')); });
+                         testing::Values("resnet50.json", "inception_v3.json", "densenet121.json", "lstm.json"), case_name);
+
+class TorchInterpreted : public testing::TestWithParam<const char*> {};
+
+TEST_P(TorchInterpreted, Matches) {
+  const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam());
+  // PyTorch computed in double precision too; what is stored has 13 digits.
+  expect_close(interpret(reference), reference, {1e-12, 1e-8, 1e-10, 1e-10});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TorchInterpreted, testing::Values("lstm.json"), case_name);
+INSTANTIATE_TEST_SUITE_P(Slow, TorchInterpreted,
+                         testing::Values("resnet50.json", "inception_v3.json", "densenet121.json"), case_name);
 
 }  // namespace
 }  // namespace tide

@@ -114,16 +114,17 @@ Recipe global_average_pool_recipe(const TaskView& view, int threads) {
     return recipe([=](const Launch& launch) {
       parallel_parts(threads, shape.batch * blocks, [&](Index part) {
         const Index n = part / blocks, begin = part % blocks * kChannels;
-        mean_of_sample(input_of<float>(launch, x) + n * positions * channels, output_of<float>(launch, y) + n * channels,
-                       positions, channels, begin, std::min(channels, begin + kChannels));
+        mean_of_sample(input_of<float>(launch, x) + n * positions * channels,
+                       output_of<float>(launch, y) + n * channels, positions, channels, begin,
+                       std::min(channels, begin + kChannels));
       });
     });
   }
   const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
   return recipe([=](const Launch& launch) {
     parallel_parts(threads, shape.batch, [&](Index n) {
-      spread_to_sample(input_of<float>(launch, dy) + n * channels, output_of<float>(launch, dx) + n * positions * channels,
-                       positions, channels);
+      spread_to_sample(input_of<float>(launch, dy) + n * channels,
+                       output_of<float>(launch, dx) + n * positions * channels, positions, channels);
     });
   });
 }

@@ -17,8 +17,8 @@ Index rows_per_block(Index channels) { return std::clamp<Index>(32768 / channels
 
 // Merges the rows of one block into count, mean and squares (sum of squared deviations).
 // Within the block, deviations are from a pivot that is near the mean: the mean so far.
-TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_sum, float* block_squares,
-                           float* pivot, double* mean, double* squares) {
+TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_sum,
+                           float* block_squares, float* pivot, double* mean, double* squares) {
 #pragma omp simd
   for (Index c = 0; c < channels; ++c) {
     pivot[c] = count > 0 ? static_cast<float>(mean[c]) : x[c];
@@ -40,7 +40,8 @@ TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double co
     const double offset = static_cast<double>(block_sum[c]) / size;
     const double difference = static_cast<double>(pivot[c]) + offset - mean[c];
     mean[c] += difference * weight;
-    squares[c] += static_cast<double>(block_squares[c]) - offset * offset * size + difference * difference * count * weight;
+    squares[c] +=
+        static_cast<double>(block_squares[c]) - offset * offset * size + difference * difference * count * weight;
   }
 }
 
@@ -63,8 +64,8 @@ TIDE_CLONES void add_gradient_block(const float* x, const float* dy, const float
   }
 }
 
-TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean, const float* factor,
-                                const float* shift) {
+TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean,
+                                const float* factor, const float* shift) {
   for (Index r = 0; r < rows; ++r) {
     const float* from = x + r * channels;
     float* to = y + r * channels;
@@ -74,8 +75,8 @@ TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index chan
 }
 
 // dx = factor * dy + slope * (x - mean) + offset; dx may be dy or x.
-TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels, const float* mean,
-                               const float* factor, const float* slope, const float* offset) {
+TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels,
+                               const float* mean, const float* factor, const float* slope, const float* offset) {
   for (Index r = 0; r < rows; ++r) {
     const float *x_row = x + r * channels, *dy_row = dy + r * channels;
     float* to = dx + r * channels;
@@ -94,8 +95,9 @@ void write_all_rows(float* y, Index rows, Index channels, bool elsewhere, int th
 }
 
 // What forward, replay and evaluation share, so that they give the same bits.
-void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t scale, std::size_t shift, const float* mean,
-               const float* inverse_deviation, float* factor, Index rows, Index channels, int threads) {
+void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t scale, std::size_t shift,
+               const float* mean, const float* inverse_deviation, float* factor, Index rows, Index channels,
+               int threads) {
   const auto* weights = input_of<float>(launch, scale);
   for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * inverse_deviation[c];
   const auto* from = input_of<float>(launch, x);
@@ -108,8 +110,8 @@ void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t s
 
 // What a reduction over one part of the rows needs.
 struct Partial {
-  double *first, *second;                       // of the part
-  float *block_first, *block_second, *pivot;    // of the current block
+  double *first, *second;                     // of the part
+  float *block_first, *block_second, *pivot;  // of the current block
 
   static Index bytes(Index channels) { return Bytes(channels * 28).aligned(64).count(); }
   static Partial of(std::byte* workspace, Index part, Index channels) {
@@ -148,10 +150,11 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
   const Index partial_bytes = parts * Partial::bytes(channels);
   const auto kernel = [=](const Launch& launch) {
     const auto* from = input_of<float>(launch, x);
-    reduce_rows(launch.workspace, rows, channels, parts, threads, [&](const Partial& p, Index row, Index size, Index before) {
-      add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first, p.block_second, p.pivot,
-                p.first, p.second);
-    });
+    reduce_rows(launch.workspace, rows, channels, parts, threads,
+                [&](const Partial& p, Index row, Index size, Index before) {
+                  add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first,
+                            p.block_second, p.pivot, p.first, p.second);
+                });
     auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
     const double momentum = options.momentum, unbiased = rows > 1 ? 1.0 / static_cast<double>(rows - 1) : 1.0;
     for (Index c = 0; c < channels; ++c) {
@@ -173,8 +176,8 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
       output_of<float>(launch, new_variance)[c] =
           static_cast<float>((1 - momentum) * variance_before + momentum * squares * unbiased);
     }
-    normalize(launch, x, y, scale, shift, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
-              channels, threads);
+    normalize(launch, x, y, scale, shift, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes),
+              rows, channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
 }
@@ -241,10 +244,11 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
     }
     if (!dx) return;
     auto* to = output_of<float>(launch, *dx);
-    write_all_rows(to, rows, channels, to != values && to != gradients, threads, [&](Index row, Index size, float* target) {
-      gradient_rows(values + row * channels, gradients + row * channels, target, size, channels, means, factor, slope,
-                    offset);
-    });
+    write_all_rows(to, rows, channels, to != values && to != gradients, threads,
+                   [&](Index row, Index size, float* target) {
+                     gradient_rows(values + row * channels, gradients + row * channels, target, size, channels, means,
+                                   factor, slope, offset);
+                   });
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 12));
 }

@@ -6,7 +6,8 @@ namespace tide::cpu {
 namespace {
 
 bool has_matrix(LayerKind kind) {
-  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution || kind == LayerKind::fully_connected;
+  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution ||
+         kind == LayerKind::fully_connected;
 }
 
 }  // namespace

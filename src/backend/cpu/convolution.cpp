@@ -1,6 +1,5 @@
-#include "backend/cpu/convolution_problem.h"
-
 #include "backend/cpu/context.h"
+#include "backend/cpu/convolution_problem.h"
 #include "backend/cpu/pointwise.h"
 #include "backend/cpu/recipe.h"
 
@@ -26,8 +25,7 @@ ProgramPtr forward_program(const TaskView& view, const ConvolutionProblem& probl
   std::vector<Argument> arguments{{DNNL_ARG_SRC, problem.x(), operand_place(view.read(Role::x))},
                                   {DNNL_ARG_WEIGHTS, wanted, weights},
                                   {DNNL_ARG_DST, problem.y(), operand_place(view.written(Role::y))}};
-  if (problem.options.bias)
-    arguments.push_back({DNNL_ARG_BIAS, problem.bias(), operand_place(view.read(Role::bias))});
+  if (problem.options.bias) arguments.push_back({DNNL_ARG_BIAS, problem.bias(), operand_place(view.read(Role::bias))});
   program.call(primitive, std::move(arguments));
   return std::make_shared<const Program>(std::move(program));
 }

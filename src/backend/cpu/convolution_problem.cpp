@@ -26,14 +26,14 @@ struct WindowDims {
 
 // oneDNN's convolution and deconvolution differ in their types only.
 template <typename Forward>
-typename Forward::primitive_desc forward_of(const ConvolutionProblem& p, dnnl::algorithm kind, const dnnl::engine& engine) {
+typename Forward::primitive_desc forward_of(const ConvolutionProblem& p, dnnl::algorithm kind,
+                                            const dnnl::engine& engine) {
   const WindowDims w(p.options.window);
   constexpr auto training = dnnl::prop_kind::forward_training;
-  const auto description =
-      p.options.bias ? typename Forward::desc(training, kind, p.x(), p.weights(), p.bias(), p.y(), w.strides, w.dilation,
-                                              w.before, w.after)
-                     : typename Forward::desc(training, kind, p.x(), p.weights(), p.y(), w.strides, w.dilation, w.before,
-                                              w.after);
+  const auto description = p.options.bias ? typename Forward::desc(training, kind, p.x(), p.weights(), p.bias(), p.y(),
+                                                                   w.strides, w.dilation, w.before, w.after)
+                                          : typename Forward::desc(training, kind, p.x(), p.weights(), p.y(), w.strides,
+                                                                   w.dilation, w.before, w.after);
   return {description, user_scratchpad(), engine};
 }
 
@@ -41,17 +41,20 @@ template <typename Forward, typename Backward>
 dnnl::primitive_desc backward_data_of(const ConvolutionProblem& p, dnnl::algorithm kind, const dnnl::engine& engine) {
   const WindowDims w(p.options.window);
   const typename Backward::desc description(kind, p.x(), p.weights(), p.y(), w.strides, w.dilation, w.before, w.after);
-  return typename Backward::primitive_desc(description, user_scratchpad(), engine, forward_of<Forward>(p, kind, engine));
+  return
+      typename Backward::primitive_desc(description, user_scratchpad(), engine, forward_of<Forward>(p, kind, engine));
 }
 
 template <typename Forward, typename Backward>
-dnnl::primitive_desc backward_weights_of(const ConvolutionProblem& p, dnnl::algorithm kind, const dnnl::engine& engine) {
+dnnl::primitive_desc backward_weights_of(const ConvolutionProblem& p, dnnl::algorithm kind,
+                                         const dnnl::engine& engine) {
   const WindowDims w(p.options.window);
   const auto description =
       p.options.bias
           ? typename Backward::desc(kind, p.x(), p.weights(), p.bias(), p.y(), w.strides, w.dilation, w.before, w.after)
           : typename Backward::desc(kind, p.x(), p.weights(), p.y(), w.strides, w.dilation, w.before, w.after);
-  return typename Backward::primitive_desc(description, user_scratchpad(), engine, forward_of<Forward>(p, kind, engine));
+  return
+      typename Backward::primitive_desc(description, user_scratchpad(), engine, forward_of<Forward>(p, kind, engine));
 }
 
 }  // namespace
@@ -63,9 +66,10 @@ ConvolutionProblem ConvolutionProblem::of(const Layer& layer, const Shape& input
 
 std::vector<std::int64_t> ConvolutionProblem::signature() const {
   const Window& w = options.window;
-  return {transposed ? 1 : 0, options.bias ? 1 : 0, options.groups, input.batch, input.channels, input.height, input.width,
-          output.channels, output.height, output.width, w.kernel_height, w.kernel_width, w.stride_height, w.stride_width,
-          w.pad_top, w.pad_left, w.pad_bottom, w.pad_right, w.dilation_height, w.dilation_width};
+  return {transposed ? 1 : 0, options.bias ? 1 : 0, options.groups,  input.batch,       input.channels,
+          input.height,       input.width,          output.channels, output.height,     output.width,
+          w.kernel_height,    w.kernel_width,       w.stride_height, w.stride_width,    w.pad_top,
+          w.pad_left,         w.pad_bottom,         w.pad_right,     w.dilation_height, w.dilation_width};
 }
 
 Layout ConvolutionProblem::x() const { return activation(input); }

@@ -18,8 +18,8 @@ TIDE_CLONES void drop(const Mask& mask, std::uint64_t sample, const float* from,
                       std::int64_t end) {
   const float scale = 1.0F / (1.0F - mask.rate);
   for (std::int64_t block = first; 4 * block < end; ++block) {
-    const Random4 bits = random_block(mask.seed, RandomUse::dropout, mask.step, mask.layer, sample,
-                                      static_cast<std::uint64_t>(block));
+    const Random4 bits =
+        random_block(mask.seed, RandomUse::dropout, mask.step, mask.layer, sample, static_cast<std::uint64_t>(block));
     const std::int64_t size = end - 4 * block < 4 ? end - 4 * block : 4;
     for (std::int64_t i = 0; i < size; ++i) {
       const bool keep = to_unit(bits[static_cast<std::size_t>(i)]) >= mask.rate;
@@ -47,8 +47,8 @@ Recipe dropout_recipe(const TaskView& view, int threads) {
     auto* y = output_of<float>(launch, to);
     parallel_parts(threads, shape.batch * chunks, [&](std::int64_t part) {
       const std::int64_t sample = part / chunks, first = part % chunks * kBlocks;
-      drop(mask, first_sample + static_cast<std::uint64_t>(sample), x + sample * per_sample, y + sample * per_sample, first,
-           std::min(per_sample, 4 * (first + kBlocks)));
+      drop(mask, first_sample + static_cast<std::uint64_t>(sample), x + sample * per_sample, y + sample * per_sample,
+           first, std::min(per_sample, 4 * (first + kBlocks)));
     });
   });
 }

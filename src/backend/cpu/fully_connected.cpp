@@ -59,7 +59,8 @@ ProgramPtr make_program(const TaskView& view, const MatrixProblem& p, const dnnl
     if (const auto d_bias = view.find_written(Role::d_bias)) {
       const bool accumulate = view.accumulates(*d_bias);
       program.call([=, position = *d_bias](const Launch& launch, int threads) {
-        sum_rows(output_of<float>(launch, position), input_of<float>(launch, dy), p.batch, p.outputs, accumulate, threads);
+        sum_rows(output_of<float>(launch, position), input_of<float>(launch, dy), p.batch, p.outputs, accumulate,
+                 threads);
       });
     }
   }

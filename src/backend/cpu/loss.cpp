@@ -13,7 +13,7 @@ namespace {
 using Index = std::int64_t;
 
 struct LossShape {
-  Index batch, positions, classes;      // positions: of one sample
+  Index batch, positions, classes;  // positions: of one sample
   Index labels_per_sample, label_offset;
   double smoothing, weight;
 
@@ -85,14 +85,15 @@ Metric forward_row(const LossShape& s, const float* x, float* y, Index label) {
 LossShape shape_of(const TaskView& view, std::size_t labels) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
-  return {shape.batch, shape.height * shape.width, shape.channels, view.tensor(labels).shape.per_sample(),
-          options.label_offset, options.label_smoothing, options.weight};
+  return {shape.batch,          shape.height * shape.width, shape.channels, view.tensor(labels).shape.per_sample(),
+          options.label_offset, options.label_smoothing,    options.weight};
 }
 
 }  // namespace
 
 Recipe loss_recipe(const TaskView& view, int threads) {
-  const std::size_t labels = view.read(Role::labels), y = view.is_forward() ? view.written(Role::y) : view.read(Role::y);
+  const std::size_t labels = view.read(Role::labels),
+                    y = view.is_forward() ? view.written(Role::y) : view.read(Role::y);
   const LossShape s = shape_of(view, labels);
   const Index rows = s.batch * s.positions;
   if (view.is_forward()) {

@@ -69,7 +69,8 @@ TIDE_CLONES void forward_rows(const LrnShape& s, const float* x, float* y, Index
 }
 
 // A row of dx depends on the whole row of dy, which dx may replace: it is read first.
-TIDE_CLONES void backward_rows(const LrnShape& s, const float* x, const float* dy, float* dx, Index rows, float* buffer) {
+TIDE_CLONES void backward_rows(const LrnShape& s, const float* x, const float* dy, float* dx, Index rows,
+                               float* buffer) {
   float *terms = buffer, *d = buffer + s.padded(), *power = d + s.padded();
   clear(terms, s.padded());
   const float factor = 2.0F * s.scale * s.beta;
@@ -93,7 +94,8 @@ Recipe lrn_recipe(const TaskView& view, int threads) {
   const auto& options = view.options<LrnOptions>();
   const Shape shape = view.input();
   const LrnShape s{shape.channels, options.size / 2, static_cast<float>(options.k),
-                   static_cast<float>(options.alpha / static_cast<double>(options.size)), static_cast<float>(options.beta)};
+                   static_cast<float>(options.alpha / static_cast<double>(options.size)),
+                   static_cast<float>(options.beta)};
   const Index rows = shape.batch * shape.height * shape.width;
   const Index parts = std::min<Index>(threads, rows);
   const Bytes workspace(parts * 3 * s.padded() * static_cast<Index>(sizeof(float)));

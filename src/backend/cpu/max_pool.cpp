@@ -62,11 +62,13 @@ TIDE_INLINE void forward_row(const PoolShape& p, const float* x, float* y, Posit
   }
 }
 
-TIDE_CLONES void forward_row_u8(const PoolShape& p, const float* x, float* y, std::uint8_t* indices, Index n, Index oh) {
+TIDE_CLONES void forward_row_u8(const PoolShape& p, const float* x, float* y, std::uint8_t* indices, Index n,
+                                Index oh) {
   forward_row(p, x, y, indices, n, oh);
 }
 
-TIDE_CLONES void forward_row_i32(const PoolShape& p, const float* x, float* y, std::int32_t* indices, Index n, Index oh) {
+TIDE_CLONES void forward_row_i32(const PoolShape& p, const float* x, float* y, std::int32_t* indices, Index n,
+                                 Index oh) {
   forward_row(p, x, y, indices, n, oh);
 }
 
@@ -95,11 +97,13 @@ TIDE_INLINE void gather_row(const PoolShape& p, const Position* indices, const f
   }
 }
 
-TIDE_CLONES void gather_row_u8(const PoolShape& p, const std::uint8_t* indices, const float* dy, float* dx, Index n, Index h) {
+TIDE_CLONES void gather_row_u8(const PoolShape& p, const std::uint8_t* indices, const float* dy, float* dx, Index n,
+                               Index h) {
   gather_row(p, indices, dy, dx, n, h);
 }
 
-TIDE_CLONES void gather_row_i32(const PoolShape& p, const std::int32_t* indices, const float* dy, float* dx, Index n, Index h) {
+TIDE_CLONES void gather_row_i32(const PoolShape& p, const std::int32_t* indices, const float* dy, float* dx, Index n,
+                                Index h) {
   gather_row(p, indices, dy, dx, n, h);
 }
 
@@ -131,7 +135,8 @@ Kernel forward_kernel(const TaskView& view, const PoolShape& p, Row row, int thr
   return [=](const Launch& launch) {
     auto* positions = indices ? output_of<Position>(launch, *indices) : nullptr;
     parallel_parts(threads, p.batch * p.rows.output, [&](Index part) {
-      row(p, input_of<float>(launch, x), output_of<float>(launch, y), positions, part / p.rows.output, part % p.rows.output);
+      row(p, input_of<float>(launch, x), output_of<float>(launch, y), positions, part / p.rows.output,
+          part % p.rows.output);
     });
   };
 }
@@ -152,8 +157,8 @@ Kernel scatter_kernel(const TaskView& view, const PoolShape& p, int threads) {
   const Index blocks = (p.channels + kBlock - 1) / kBlock;
   return [=](const Launch& launch) {
     parallel_parts(threads, p.batch * blocks, [&](Index part) {
-      scatter_block(p, input_of<float>(launch, x), input_of<float>(launch, dy), output_of<float>(launch, dx), part / blocks,
-                    part % blocks * kBlock);
+      scatter_block(p, input_of<float>(launch, x), input_of<float>(launch, dy), output_of<float>(launch, dx),
+                    part / blocks, part % blocks * kBlock);
     });
   };
 }

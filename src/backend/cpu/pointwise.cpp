@@ -85,7 +85,8 @@ Kernel unary_kernel(Unary function, std::size_t from, std::size_t to, Index coun
     auto* y = output_of<float>(launch, to);
     const bool streamed = count >= kStreamedFloats && y != x;
     parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
-      write_rows(y, begin, end, 1, streamed, [&](Index i, Index size, float* target) { function(x + i, target, size); });
+      write_rows(y, begin, end, 1, streamed,
+                 [&](Index i, Index size, float* target) { function(x + i, target, size); });
     });
   };
 }
@@ -107,9 +108,8 @@ Index count_of(const TaskView& view, std::size_t position) { return view.tensor(
 }  // namespace
 
 void add_floats(float* target, const float* source, Index count, int threads) {
-  parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
-    add(target + begin, source + begin, target + begin, end - begin);
-  });
+  parallel_ranges(threads, count, kElementGrain,
+                  [&](Index begin, Index end) { add(target + begin, source + begin, target + begin, end - begin); });
 }
 
 void sum_rows(float* target, const float* source, Index rows, Index columns, bool accumulate, int threads) {
@@ -123,11 +123,15 @@ Recipe activation_recipe(const TaskView& view, int threads) {
   const LayerKind kind = view.layer_kind();
   if (view.is_forward()) {
     const std::size_t y = view.written(Role::y);
-    const Unary function = kind == LayerKind::relu ? relu_forward : kind == LayerKind::sigmoid ? sigmoid_forward : tanh_forward;
+    const Unary function = kind == LayerKind::relu      ? relu_forward
+                           : kind == LayerKind::sigmoid ? sigmoid_forward
+                                                        : tanh_forward;
     return recipe(unary_kernel(function, view.read(Role::x), y, count_of(view, y), threads));
   }
   const std::size_t dx = view.written(Role::dx);
-  const Binary function = kind == LayerKind::relu ? relu_backward : kind == LayerKind::sigmoid ? sigmoid_backward : tanh_backward;
+  const Binary function = kind == LayerKind::relu      ? relu_backward
+                          : kind == LayerKind::sigmoid ? sigmoid_backward
+                                                       : tanh_backward;
   return recipe(binary_kernel(function, view.read(Role::y), view.read(Role::dy), dx, count_of(view, dx), threads));
 }
 
@@ -143,7 +147,8 @@ Recipe sum_recipe(const TaskView& view, Role from, Role to, int threads) {
       std::array<float, 2048> sum;
       for (Index i = begin; i < end; i += static_cast<Index>(sum.size())) {
         const Index size = std::min(end - i, static_cast<Index>(sum.size()));
-        std::memcpy(sum.data(), input_of<float>(launch, sources[0]) + i, static_cast<std::size_t>(size) * sizeof(float));
+        std::memcpy(sum.data(), input_of<float>(launch, sources[0]) + i,
+                    static_cast<std::size_t>(size) * sizeof(float));
         for (std::size_t s = 1; s < sources.size(); ++s)
           add(sum.data(), input_of<float>(launch, sources[s]) + i, sum.data(), size);
         std::memcpy(y + i, sum.data(), static_cast<std::size_t>(size) * sizeof(float));
@@ -181,7 +186,8 @@ Recipe multiply_recipe(const TaskView& view, int threads) {
     return recipe(binary_kernel(multiply, dy, other, targets[0], count, threads));
   }
   return recipe([=](const Launch& launch) {
-    const auto *x0 = input_of<float>(launch, a), *x1 = input_of<float>(launch, b), *gradient = input_of<float>(launch, dy);
+    const auto *x0 = input_of<float>(launch, a), *x1 = input_of<float>(launch, b),
+               *gradient = input_of<float>(launch, dy);
     auto *dx0 = output_of<float>(launch, targets[0]), *dx1 = output_of<float>(launch, targets[1]);
     parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
       multiply_backward(x0 + begin, x1 + begin, gradient + begin, dx0 + begin, dx1 + begin, end - begin);

@@ -18,7 +18,8 @@ void fence_streams();
 // Makes rows [begin, end) of y, of `width` floats each, with function(first row, rows, where
 // to put them).
 template <typename Function>
-void write_rows(float* y, std::int64_t begin, std::int64_t end, std::int64_t width, bool streamed, const Function& function) {
+void write_rows(float* y, std::int64_t begin, std::int64_t end, std::int64_t width, bool streamed,
+                const Function& function) {
   alignas(64) std::array<float, 2048> buffer;
   const std::int64_t step = static_cast<std::int64_t>(buffer.size()) / width;
   if (!streamed || step == 0) return function(begin, end - begin, y + begin * width);

@@ -13,11 +13,11 @@ using Index = std::int64_t;
 
 // Rates of one update, in the precision of the weights.
 struct Rates {
-  float rate, clip, decay;        // decay: added to the gradient
+  float rate, clip, decay;  // decay: added to the gradient
   float momentum;
   float beta1, rest1, beta2, rest2, epsilon;
-  float shrink;                   // adamw: factor of the weight
-  float step, deviation_scale;    // adam: bias-corrected
+  float shrink;                 // adamw: factor of the weight
+  float step, deviation_scale;  // adam: bias-corrected
 };
 
 // One parameter: gradient, old values, new values. Old and new may be one.
@@ -31,8 +31,7 @@ TIDE_CLONES void sgd(const Rates& rates, const Arrays& a, Index begin, Index end
   const float *gradient = a.gradient, *weight = a.weight;
   float* new_weight = a.new_weight;
 #pragma omp simd
-  for (Index i = begin; i < end; ++i)
-    new_weight[i] = weight[i] - r.rate * (r.clip * gradient[i] + r.decay * weight[i]);
+  for (Index i = begin; i < end; ++i) new_weight[i] = weight[i] - r.rate * (r.clip * gradient[i] + r.decay * weight[i]);
 }
 
 TIDE_CLONES void momentum(const Rates& rates, const Arrays& a, Index begin, Index end) {
@@ -122,13 +121,21 @@ Recipe update_recipe(const TaskView& view, int threads) {
                                                                   : adam;
   return recipe([=](const Launch& launch) {
     double clip = 1;
-    if (norm) clip = std::min(1.0, options.clip_norm / (std::sqrt(static_cast<double>(*input_of<float>(launch, *norm))) + 1e-6));
+    if (norm)
+      clip =
+          std::min(1.0, options.clip_norm / (std::sqrt(static_cast<double>(*input_of<float>(launch, *norm))) + 1e-6));
     const Rates rates = rates_of(options, *launch.state, clip);
     const auto old = [&](auto position) { return position ? input_of<float>(launch, *position) : nullptr; };
     const auto made = [&](auto position) { return position ? output_of<float>(launch, *position) : nullptr; };
-    const Arrays arrays{input_of<float>(launch, gradient), input_of<float>(launch, weight), old(first), old(second),
-                        output_of<float>(launch, new_weight), made(new_first), made(new_second)};
-    parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) { function(rates, arrays, begin, end); });
+    const Arrays arrays{input_of<float>(launch, gradient),
+                        input_of<float>(launch, weight),
+                        old(first),
+                        old(second),
+                        output_of<float>(launch, new_weight),
+                        made(new_first),
+                        made(new_second)};
+    parallel_ranges(threads, count, kElementGrain,
+                    [&](Index begin, Index end) { function(rates, arrays, begin, end); });
   });
 }
 

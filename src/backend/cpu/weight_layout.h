@@ -17,6 +17,7 @@ struct WeightLayout {
 
 // REQUIRES: the layer is a convolution, a transposed convolution or fully connected.
 [[nodiscard]] std::vector<std::int64_t> weight_signature(const Layer& layer, const Shape& input_sample);
-[[nodiscard]] WeightLayout make_weight_layout(const Layer& layer, const Shape& input_sample, const dnnl::engine& engine);
+[[nodiscard]] WeightLayout make_weight_layout(const Layer& layer, const Shape& input_sample,
+                                              const dnnl::engine& engine);
 
 }  // namespace tide::cpu

@@ -25,7 +25,8 @@ void for_each_part_element(const Shape& whole, const std::vector<std::int64_t>& 
 
 std::vector<std::size_t> operand_indices(const TaskView& view, const std::vector<std::size_t>& positions) {
   std::vector<std::size_t> indices;
-  for (const std::size_t position : positions) indices.push_back(static_cast<std::size_t>(view.operand(position).index));
+  for (const std::size_t position : positions)
+    indices.push_back(static_cast<std::size_t>(view.operand(position).index));
   return indices;
 }
 
@@ -87,9 +88,11 @@ void run_join(const ReferenceTask& task) {
     case LayerKind::fork: return forward ? copy(task, Role::x, Role::y) : sum(task, Role::dy, Role::dx);
     case LayerKind::multiply: return multiply(task);
     case LayerKind::concat:
-      return forward ? gather(task, Role::x, Role::y, task.view.output()) : scatter(task, Role::dy, Role::dx, task.view.output());
+      return forward ? gather(task, Role::x, Role::y, task.view.output())
+                     : scatter(task, Role::dy, Role::dx, task.view.output());
     case LayerKind::split:
-      return forward ? scatter(task, Role::x, Role::y, task.view.input()) : gather(task, Role::dy, Role::dx, task.view.input());
+      return forward ? scatter(task, Role::x, Role::y, task.view.input())
+                     : gather(task, Role::dy, Role::dx, task.view.input());
     default: break;
   }
 }

@@ -21,7 +21,8 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   const std::int64_t classes = shape.channels, positions = shape.height * shape.width;
   const auto labels_per_sample = static_cast<std::int64_t>(labels.size()) / shape.batch;
   const auto label_of = [&](std::int64_t n, std::int64_t position) {
-    return static_cast<std::int64_t>(labels[static_cast<std::size_t>(n * labels_per_sample + options.label_offset + position)]);
+    return static_cast<std::int64_t>(
+        labels[static_cast<std::size_t>(n * labels_per_sample + options.label_offset + position)]);
   };
   const auto at = [&](std::int64_t n, std::int64_t position, std::int64_t c) {
     return static_cast<std::size_t>((n * positions + position) * classes + c);
@@ -43,7 +44,8 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
         for (std::int64_t c = 0; c < classes; ++c) {
           const double log_probability = x[at(n, p, c)] - maximum - std::log(sum);
           y[at(n, p, c)] = std::exp(log_probability);
-          if (counts) metric[0] -= options.weight * target(c, label, classes, options.label_smoothing) * log_probability;
+          if (counts)
+            metric[0] -= options.weight * target(c, label, classes, options.label_smoothing) * log_probability;
         }
         metric[1] += label == largest ? 1 : 0;
       }

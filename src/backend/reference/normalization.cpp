@@ -39,9 +39,11 @@ Values inverse_deviations(const Values& variance, double epsilon) {
 
 void batch_norm_forward(const ReferenceTask& task) {
   const auto& options = task.view.options<BatchNormOptions>();
-  if (task.view.kind() == TaskKind::replay) return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
+  if (task.view.kind() == TaskKind::replay)
+    return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
   if (!task.writes(Role::mean))
-    return normalize(task, task.in(Role::running_mean), inverse_deviations(task.in(Role::running_variance), options.epsilon));
+    return normalize(task, task.in(Role::running_mean),
+                     inverse_deviations(task.in(Role::running_variance), options.epsilon));
 
   const Values& x = task.in(Role::x);
   const auto channels = static_cast<std::size_t>(task.view.input().channels);
@@ -63,7 +65,8 @@ void batch_norm_forward(const ReferenceTask& task) {
 // The channels that channel c of an LRN sums over: [c - size / 2, c + size / 2], clipped.
 template <typename Visit>
 void for_each_neighbour(std::int64_t c, std::int64_t size, std::int64_t channels, Visit visit) {
-  for (std::int64_t j = std::max<std::int64_t>(0, c - size / 2); j <= std::min(channels - 1, c + size / 2); ++j) visit(j);
+  for (std::int64_t j = std::max<std::int64_t>(0, c - size / 2); j <= std::min(channels - 1, c + size / 2); ++j)
+    visit(j);
 }
 
 }  // namespace
@@ -102,10 +105,13 @@ void run_lrn(const ReferenceTask& task) {
   const std::int64_t channels = task.view.input().channels;
   const double scale = options.alpha / static_cast<double>(options.size);
   const std::size_t rows = x.size() / static_cast<std::size_t>(channels);
-  const auto at = [&](std::size_t row, std::int64_t c) { return row * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c); };
+  const auto at = [&](std::size_t row, std::int64_t c) {
+    return row * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c);
+  };
   const auto denominator = [&](std::size_t row, std::int64_t c) {
     double sum = options.k;
-    for_each_neighbour(c, options.size, channels, [&](std::int64_t j) { sum += scale * x[at(row, j)] * x[at(row, j)]; });
+    for_each_neighbour(c, options.size, channels,
+                       [&](std::int64_t j) { sum += scale * x[at(row, j)] * x[at(row, j)]; });
     return sum;
   };
   if (task.view.is_forward()) {

@@ -39,6 +39,21 @@ void store(const Tensor& tensor, const Values& values, std::byte* memory) {
   }
 }
 
+// A batch norm makes y from its statistics as floats will keep them, so that its replay,
+// which starts from those, gives the same bits.
+void renormalize(const Step& step, TaskId task, std::vector<Values>& values, const StepState& state) {
+  const TaskId replay = step.replay_of[task.index()];
+  const TaskView view(step, task), again(step, replay);
+  for (const Role role : {Role::mean, Role::inverse_deviation})
+    for (double& value : values[view.written(role)]) value = static_cast<double>(static_cast<float>(value));
+  std::vector<Values*> operands;
+  for (const Operand& operand : again.operands()) {
+    const bool made = operand.role == Role::mean || operand.role == Role::inverse_deviation || operand.role == Role::y;
+    operands.push_back(&values[made ? view.written(operand.role) : view.read(operand.role)]);
+  }
+  run_reference(step, replay, operands, state);
+}
+
 // All operands are copied out before any is written, so in-place results need no care.
 void run(const Step& step, TaskId task, const Launch& launch) {
   const auto operands = step.operands_of(task);
@@ -49,6 +64,7 @@ void run(const Step& step, TaskId task, const Launch& launch) {
     pointers.push_back(&values[i]);
   }
   run_reference(step, task, pointers, *launch.state);
+  if (TaskView(step, task).find_written(Role::mean)) renormalize(step, task, values, *launch.state);
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (operands[i].access != Access::read) store(step.tensor(operands[i].tensor), values[i], launch.operands[i]);
 }

@@ -24,7 +24,8 @@ void for_each_product(const ConvolutionOptions& options, const Grid& large, cons
                 const std::int64_t x = w * window.stride_width - window.pad_left + kw * window.dilation_width;
                 if (y < 0 || y >= large.shape.height || x < 0 || x >= large.shape.width) continue;
                 const std::int64_t channel = s / small_per_group * large_per_group + l;
-                const std::int64_t weight = ((s * large_per_group + l) * window.kernel_height + kh) * window.kernel_width + kw;
+                const std::int64_t weight =
+                    ((s * large_per_group + l) * window.kernel_height + kh) * window.kernel_width + kw;
                 visit(large.at(n, channel, y, x), small.at(n, s, h, w), static_cast<std::size_t>(weight));
               }
 }
@@ -50,9 +51,11 @@ void run_convolution(const ReferenceTask& task) {
   // Visits (x index, y index, weight index) of every product.
   const auto for_each = [&](auto visit) {
     if (transposed)
-      for_each_product(options, output, input, [&](auto large, auto small, auto weight) { visit(small, large, weight); });
+      for_each_product(options, output, input,
+                       [&](auto large, auto small, auto weight) { visit(small, large, weight); });
     else
-      for_each_product(options, input, output, [&](auto large, auto small, auto weight) { visit(large, small, weight); });
+      for_each_product(options, input, output,
+                       [&](auto large, auto small, auto weight) { visit(large, small, weight); });
   };
 
   if (task.view.is_forward()) {
@@ -80,7 +83,8 @@ void run_fully_connected(const ReferenceTask& task) {
         for (std::int64_t c = 0; c < input.shape.channels; ++c)
           for (std::int64_t h = 0; h < input.shape.height; ++h)
             for (std::int64_t w = 0; w < input.shape.width; ++w) {
-              const std::int64_t weight = ((o * input.shape.channels + c) * input.shape.height + h) * input.shape.width + w;
+              const std::int64_t weight =
+                  ((o * input.shape.channels + c) * input.shape.height + h) * input.shape.width + w;
               visit(input.at(n, c, h, w), output.at(n, o, 0, 0), static_cast<std::size_t>(weight));
             }
   };
