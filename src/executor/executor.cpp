@@ -10,14 +10,17 @@ Executor::Executor(const Plan& plan, Backend& backend, Arena& arena, const Execu
     : backend_(backend), arena_(arena), phase_(&plan.phases.front()), record_(options.record) {
   if (plan.phases.size() != 1 || phase_->repeat != 1)
     throw Error("the plan has several rounds, which this executor does not run; plan with one batch per step");
-  Bytes host;
+  Bytes device, host;
   for (const Residency& r : phase_->residencies) {
-    const Bytes end = r.address + aligned_bytes(*phase_, r);
-    if (r.tier == Tier::device && end > arena_.size())
-      throw Error("the plan needs {} bytes of device memory, the arena has {}", end.count(), arena_.size().count());
-    if (r.tier == Tier::host) host = std::max(host, end);
+    Bytes& top = r.tier == Tier::device ? device : host;
+    top = std::max(top, r.address + aligned_bytes(*phase_, r));
     if (r.tier == Tier::disk) throw Error("the plan spills to disk, which this executor does not do; plan with more host memory");
   }
+  for (const Op& op : phase_->ops)
+    if (op.kind == OpKind::run)
+      device = std::max(device, op.workspace + phase_->step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
+  if (device > arena_.size())
+    throw Error("the plan needs {} bytes of device memory, the arena has {}", device.count(), arena_.size().count());
   host_ = std::make_unique<std::byte[]>(host.size());
   prepare();
   if (options.guard) {
@@ -108,6 +111,7 @@ void Executor::run(const StepState& state) {
     if (guard_) guard_->after(i);
   }
   timeline_.seconds = now();
+  if (guard_) guard_->end_step();
 }
 
 std::byte* Executor::entry_address(StorageId storage) const {

@@ -1,7 +1,9 @@
 #include "executor/guard.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 namespace tide {
 namespace {
@@ -12,7 +14,7 @@ constexpr auto kCanary = std::byte{0xCA};
 }  // namespace
 
 Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vector<std::byte*> workspaces)
-    : phase_(phase), begins_(phase.ops.size()), ends_(phase.ops.size()), written_(phase.ops.size()) {
+    : phase_(phase), begins_(phase.ops.size()), ends_(phase.ops.size()), touched_(phase.ops.size()) {
   for (std::uint32_t r = 0; r < phase.residencies.size(); ++r) {
     const Residency& residency = phase.residencies[r];
     const Storage& storage = phase.step->storage(residency.storage);
@@ -22,8 +24,11 @@ Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vecto
       entries_.push_back(r);
     else
       begins_[static_cast<std::size_t>(residency.first)].push_back(r);
-    if (residency.last >= 0 && static_cast<std::size_t>(residency.last) < phase.ops.size())
+    if (residency.last < 0) continue;
+    if (static_cast<std::size_t>(residency.last) < phase.ops.size())
       ends_[static_cast<std::size_t>(residency.last)].push_back(r);
+    else
+      exits_.push_back(r);
   }
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const Op& op = phase.ops[i];
@@ -34,17 +39,35 @@ Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vecto
     }
     workspaces_.push_back(region);
   }
-  // What each op writes, found by playing the stays of the device tier.
-  std::vector<std::int32_t> current(phase.step->storages.size(), -1);
-  for (const std::uint32_t r : entries_)
-    if (phase.residencies[r].tier == Tier::device) current[phase.residencies[r].storage.index()] = static_cast<std::int32_t>(r);
-  for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    for (const std::uint32_t r : begins_[i])
-      if (phase.residencies[r].tier == Tier::device) current[phase.residencies[r].storage.index()] = static_cast<std::int32_t>(r);
-    if (phase.ops[i].kind != OpKind::run) continue;
-    for (const Operand& operand : phase.step->operands_of(phase.ops[i].task))
-      if (operand.access != Access::read)
-        written_[i].push_back(static_cast<std::uint32_t>(current[phase.step->tensor(operand.tensor).storage.index()]));
+  find_touched();
+}
+
+// Which stays each op reads or writes, found by playing the stays.
+void Guard::find_touched() {
+  std::array<std::vector<std::int32_t>, kTiers> current;
+  for (auto& tier : current) tier.assign(phase_.step->storages.size(), -1);
+  const auto now = [&](Tier tier, StorageId storage) -> std::int32_t& {
+    return current[static_cast<std::size_t>(tier)][storage.index()];
+  };
+  const auto enter = [&](std::uint32_t r) {
+    now(phase_.residencies[r].tier, phase_.residencies[r].storage) = static_cast<std::int32_t>(r);
+  };
+  for (const std::uint32_t r : entries_) enter(r);
+  for (std::size_t i = 0; i < phase_.ops.size(); ++i) {
+    const Op& op = phase_.ops[i];
+    for (const std::uint32_t r : begins_[i]) enter(r);
+    const auto touch = [&](Tier tier, StorageId storage) {
+      const std::int32_t r = now(tier, storage);
+      if (r >= 0) touched_[i].push_back(static_cast<std::uint32_t>(r));
+    };
+    if (op.kind == OpKind::run) {
+      for (const Operand& operand : phase_.step->operands_of(op.task))
+        touch(Tier::device, phase_.step->tensor(operand.tensor).storage);
+    } else {
+      touch(op.from, op.storage);
+      touch(op.to, op.storage);
+    }
+    for (const std::uint32_t r : ends_[i]) now(phase_.residencies[r].tier, phase_.residencies[r].storage) = -1;
   }
 }
 
@@ -54,14 +77,23 @@ void Guard::set_canary(const Region& region) const {
   std::fill(region.address + region.bytes, region.address + region.aligned, kCanary);
 }
 
-void Guard::check(const Region& region, std::size_t op) const {
-  for (std::size_t at = region.bytes; at < region.aligned; ++at) {
-    if (region.address[at] == kCanary) continue;
-    std::string name = "its workspace";
-    for (std::size_t t = 0; t < phase_.step->tensors.size(); ++t)
-      if (region.storage.valid() && phase_.step->tensors[t].storage == region.storage) name = tensor_name(*phase_.step, TensorId(t));
-    throw Error("{} wrote {} bytes past the end of {}", task_name(*phase_.step, phase_.ops[op].task), at - region.bytes + 1, name);
-  }
+template <typename Who>
+void Guard::check(const Region& region, const Who& who) const {
+  const std::span<const std::byte> canary(region.address + region.bytes, region.aligned - region.bytes);
+  const auto damage = std::find_if(canary.begin(), canary.end(), [](std::byte b) { return b != kCanary; });
+  if (damage == canary.end()) return;
+  throw Error("{} wrote {} bytes past the end of {}", who(), damage - canary.begin() + 1,
+              region.storage.valid() ? name(region.storage) : "its workspace");
+}
+
+std::string Guard::name(StorageId storage) const {
+  for (std::size_t t = 0; t < phase_.step->tensors.size(); ++t)
+    if (phase_.step->tensors[t].storage == storage) return tensor_name(*phase_.step, TensorId(t));
+  return fmt::format("storage {}", storage.value());
+}
+
+std::string Guard::name(const Op& op) const {
+  return op.kind == OpKind::run ? task_name(*phase_.step, op.task) : fmt::format("the copy of {}", name(op.storage));
 }
 
 void Guard::begin_step() {
@@ -76,19 +108,23 @@ void Guard::before(std::size_t op) {
     fill(regions_[r]);
     set_canary(regions_[r]);
   }
-  if (workspaces_[op].address != nullptr) {
-    fill(workspaces_[op]);
-    set_canary(workspaces_[op]);
-  }
+  // Damage by an op that had nothing to do with this stay comes to light here at the latest.
+  for (const std::uint32_t r : touched_[op])
+    check(regions_[r], [&] { return fmt::format("something before {}", name(phase_.ops[op])); });
+  if (workspaces_[op].address == nullptr) return;
+  fill(workspaces_[op]);
+  set_canary(workspaces_[op]);
 }
 
 void Guard::after(std::size_t op) {
-  for (const std::uint32_t r : written_[op]) check(regions_[r], op);
-  if (workspaces_[op].address != nullptr) check(workspaces_[op], op);
-  for (const std::uint32_t r : ends_[op]) {
-    check(regions_[r], op);
-    fill(regions_[r]);
-  }
+  const auto who = [&] { return name(phase_.ops[op]); };
+  for (const std::uint32_t r : touched_[op]) check(regions_[r], who);
+  if (workspaces_[op].address != nullptr) check(workspaces_[op], who);
+  for (const std::uint32_t r : ends_[op]) fill(regions_[r]);
+}
+
+void Guard::end_step() {
+  for (const std::uint32_t r : exits_) check(regions_[r], [] { return "something in this step"; });
 }
 
 }  // namespace tide

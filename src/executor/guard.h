@@ -4,7 +4,8 @@
 //   |<------ storage ------>|<- canary ->|  next address
 //
 // A read of memory that the plan has freed or not yet filled yields NaN; a write past the
-// end is reported with the op that did it.
+// end of an operand or a workspace is reported with the op that did it. A storage whose
+// size is a multiple of the alignment has no canary.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,14 @@ namespace tide {
 
 class Guard {
  public:
-  // `locate` gives the address of a residency or (storage invalid) of a workspace.
+  // Addresses by residency and by op.
   Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vector<std::byte*> workspaces);
 
   void begin_step();
+  // These throw an Error that names the op and the tensor where a canary was overwritten.
   void before(std::size_t op);
-  // Throws an Error that names the op and the tensor where a canary was overwritten.
   void after(std::size_t op);
+  void end_step();
 
  private:
   struct Region {
@@ -33,15 +35,20 @@ class Guard {
     bool keeps = false;  // holds a value when the step starts
   };
 
+  void find_touched();
+  [[nodiscard]] std::string name(StorageId storage) const;
+  [[nodiscard]] std::string name(const Op& op) const;
   void fill(const Region& region) const;
   void set_canary(const Region& region) const;
-  void check(const Region& region, std::size_t op) const;
+  // `who` makes the beginning of the message; it is called only when there is one.
+  template <typename Who>
+  void check(const Region& region, const Who& who) const;
 
   const Phase& phase_;
   std::vector<Region> regions_;                       // by residency
   std::vector<Region> workspaces_;                    // by op; address null: none
-  std::vector<std::vector<std::uint32_t>> begins_, ends_, written_;  // by op: residencies
-  std::vector<std::uint32_t> entries_;
+  std::vector<std::vector<std::uint32_t>> begins_, ends_, touched_;  // by op: residencies
+  std::vector<std::uint32_t> entries_, exits_;                       // there before and after the step
 };
 
 }  // namespace tide

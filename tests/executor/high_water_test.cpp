@@ -38,6 +38,7 @@ void expect_same_under_all_policies(const Case& given, Backend& backend) {
       EXPECT_NE(after, baseline) << "three steps have changed nothing";
       baseline = after;
     }
+    if (job.plan().numerics != Numerics::identical) continue;
     EXPECT_EQ(after, baseline) << policy.name;
   }
 }
