@@ -68,6 +68,7 @@ Split split(const DatasetPtr& whole, double validation_fraction, std::uint64_t s
   // Epoch numbers count from 0, so this order is never one of theirs.
   std::vector<std::int64_t> order = shuffled(whole->size(), seed, ~std::uint64_t{0});
   const auto held_out = std::llround(validation_fraction * static_cast<double>(whole->size()));
+  if (held_out == 0) return {subset(whole, std::move(order), whole->name()), nullptr};
   const std::vector<std::int64_t> validation(order.begin(), order.begin() + held_out);
   order.erase(order.begin(), order.begin() + held_out);
   return {subset(whole, std::move(order), whole->name() + " (training part)"),

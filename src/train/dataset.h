@@ -43,7 +43,7 @@ struct SyntheticOptions {
 
 // Splits off a validation set: the same samples for the same seed, whatever else changes.
 struct Split {
-  DatasetPtr train, validation;
+  DatasetPtr train, validation;  // validation: null where nothing is held out
 };
 [[nodiscard]] Split split(const DatasetPtr& whole, double validation_fraction, std::uint64_t seed);
 

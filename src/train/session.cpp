@@ -25,11 +25,24 @@ std::vector<Bytes> persistent_addresses(const Plan& plan) {
   return addresses;
 }
 
+// A plan from a file was made for the budget of that time.
+void require_budget(const Plan& plan, const SessionOptions& options) {
+  const PlanSummary summary = summarize(plan);
+  const auto require = [](std::string_view tier, Bytes needed, const std::optional<Bytes>& budget) {
+    if (budget && needed > *budget)
+      throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(), tier,
+                  budget->count());
+  };
+  require("device", summary.peak_bytes, options.memory);
+  require("host", summary.host_peak_bytes, options.host_memory);
+}
+
 }  // namespace
 
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
                                                                 const std::vector<StepVariant>& variants,
                                                                 const SessionOptions& options) {
+  if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   std::unique_ptr<Session> session(new Session);
   session->network_ = std::move(network);
   session->options_ = options;
@@ -44,6 +57,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
     Planned& planned = session->variants_[variant];
     if (options.plan && variant == variants.front()) {
       planned.plan = bind_plan(*options.plan, std::move(step));
+      require_budget(planned.plan, options);
     } else {
       PlanResult result =
           make_plan(policy, std::move(step), cost, {.memory = options.memory, .host_memory = options.host_memory});
@@ -79,6 +93,13 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   const std::span<float> input = executor.input();
   const std::span<std::int32_t> labels = executor.labels();
   const std::size_t batch = samples.size();
+  if (static_cast<std::int64_t>(batch) != variant.batch)
+    throw Error("a step of batch {} was given {} samples", variant.batch, batch);
+  if (data.sample().with_batch(variant.batch) != network_->input_sample().with_batch(variant.batch) ||
+      checked_multiply(data.labels_per_sample(), variant.batch) != static_cast<std::int64_t>(labels.size()))
+    throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
+                sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(), sample_text(data.sample()),
+                data.labels_per_sample());
   for (std::size_t i = 0; i < batch; ++i)
     data.read(samples[i], input.subspan(i * (input.size() / batch), input.size() / batch),
               labels.subspan(i * (labels.size() / batch), labels.size() / batch));
@@ -153,6 +174,14 @@ TensorId parameter_tensor(const Step& step, ParameterId id) {
   throw Error("the step has no parameter {}", id.value());
 }
 
+// A vector is a vector, wherever its one extent stands in the file.
+std::vector<std::int64_t> extents(const Shape& shape) {
+  std::vector<std::int64_t> result;
+  for (const std::int64_t extent : {shape.batch, shape.channels, shape.height, shape.width})
+    if (extent != 1) result.push_back(extent);
+  return result;
+}
+
 }  // namespace
 
 std::vector<float> Session::parameter(ParameterId id) const {
@@ -200,10 +229,11 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
     if (tensor.tensor_class == TensorClass::optimizer_state && !with_optimizer) continue;
     const auto it = by_name.find(entry.name);
     if (it == by_name.end()) throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
-    if (it->second->shape.elements() != tensor.shape.elements() ||
+    const Shape& saved = it->second->shape;
+    if (extents(saved) != extents(tensor.shape) ||
         static_cast<std::int64_t>(it->second->values.size()) != tensor.shape.elements())
-      throw Error("'{}' has {} values in the checkpoint and {} in the network", entry.name, it->second->values.size(),
-                  tensor.shape.elements());
+      throw Error("'{}' is {}x{} in the checkpoint and {}x{} in the network", entry.name, saved.batch, sample_text(saved),
+                  tensor.shape.batch, sample_text(tensor.shape));
     found.emplace_back(entry.tensor, it->second);
   }
   for (const auto& [tensor, named] : found) first_->write(tensor, named->values);
