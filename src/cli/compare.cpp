@@ -2,14 +2,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backend/backend.h"
 #include "base/size_text.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "report/table.h"
-#include "step/build.h"
 
 namespace tide {
 namespace {
@@ -27,12 +25,9 @@ struct Arguments {
 int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const std::optional<Bytes> memory = arguments.budget.device();
-  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), !arguments.inference,
-                                   arguments.step.optimizer_options()});
-  make_backend(arguments.step.backend_name(), arguments.step.threads)->annotate(step);
+  const Step step = arguments.step.build(network, arguments.inference);
   const RooflineModel cost(generic_cpu());
-  double ideal = 0;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) ideal += cost.task_seconds(step, TaskId(t), 0);
+  const double ideal = ideal_seconds(step, cost);
 
   Table table({{"policy"}, {"fits"}, {"peak", Align::right}, {"peak bytes", Align::right}, {"of baseline", Align::right},
                {"moved", Align::right}, {"recomputed", Align::right}, {"predicted", Align::right}, {"numerics"},

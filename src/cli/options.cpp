@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "base/size_text.h"
 #include "formats/network_json.h"
+#include "step/build.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -102,6 +103,12 @@ OptimizerOptions StepArguments::optimizer_options() const {
 }
 
 std::string StepArguments::backend_name() const { return backend.empty() ? "cpu" : backend; }
+
+Step StepArguments::build(const NetworkPtr& network, bool inference) const {
+  Step step = build_step(network, {batch, rule_set(), !inference, optimizer_options()});
+  make_backend(backend_name(), threads)->annotate(step);
+  return step;
+}
 
 std::string infeasible_text(const PlanResult& result, std::string_view policy, const std::optional<Bytes>& memory) {
   return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that, use a smaller --batch, or try tide compare",

@@ -39,6 +39,8 @@ struct StepArguments {
   [[nodiscard]] Rules rule_set() const;
   [[nodiscard]] OptimizerOptions optimizer_options() const;
   [[nodiscard]] std::string backend_name() const;
+  // The step of these arguments, annotated by its backend.
+  [[nodiscard]] Step build(const NetworkPtr& network, bool inference) const;
 };
 
 // "64x56x56"; throws an Error that quotes the text.

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backend/backend.h"
 #include "base/size_text.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -10,7 +9,6 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "report/table.h"
-#include "step/build.h"
 
 namespace tide {
 namespace {
@@ -26,12 +24,6 @@ struct Arguments {
   bool inference = false;
   bool json = false;
 };
-
-double ideal_seconds(const Step& step, const CostModel& cost) {
-  double total = 0;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += cost.task_seconds(step, TaskId(t), 0);
-  return total;
-}
 
 ordered_json header(const Arguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
   return {{"model", network.name},
@@ -113,9 +105,7 @@ int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const std::optional<Bytes> memory = arguments.budget.device();
   const Policy& policy = find_policy(arguments.policy);
-  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), !arguments.inference,
-                                   arguments.step.optimizer_options()});
-  make_backend(arguments.step.backend_name(), arguments.step.threads)->annotate(step);
+  Step step = arguments.step.build(network, arguments.inference);
   const RooflineModel cost(generic_cpu());
   const double ideal = ideal_seconds(step, cost);
   const PlanResult result =

@@ -33,4 +33,10 @@ Timeline simulate(const Plan& plan, const CostModel& cost) {
   return timeline;
 }
 
+double ideal_seconds(const Step& step, const CostModel& cost) {
+  double total = 0;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += cost.task_seconds(step, TaskId(t), 0);
+  return total;
+}
+
 }  // namespace tide

@@ -24,4 +24,8 @@ struct Timeline {
 // REQUIRES: the plan passes the checker.
 [[nodiscard]] Timeline simulate(const Plan& plan, const CostModel& cost);
 
+// The same tasks with unlimited memory: every task once, with its fastest algorithm,
+// nothing moved or recomputed.
+[[nodiscard]] double ideal_seconds(const Step& step, const CostModel& cost);
+
 }  // namespace tide

@@ -10,6 +10,17 @@
 
 namespace tide::testing_support {
 
+inline Op copy_op(Lane lane, StorageId storage, Tier from, Tier to, std::vector<std::int32_t> waits) {
+  Op copy;
+  copy.kind = OpKind::copy;
+  copy.lane = lane;
+  copy.storage = storage;
+  copy.from = from;
+  copy.to = to;
+  copy.waits = std::move(waits);
+  return copy;
+}
+
 // How many storages were moved is returned through `moved`.
 inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int& moved) {
   std::mt19937 random(seed);
@@ -48,31 +59,18 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
     std::vector<std::int32_t> waits;
     for (std::size_t m = 0; m < moves.size(); ++m) {
       if (moves[m].back_before != static_cast<std::int32_t>(i)) continue;
-      Op copy;
-      copy.kind = OpKind::copy;
-      copy.lane = Lane::in;
-      copy.storage = moves[m].storage;
-      copy.from = Tier::host;
-      copy.to = Tier::device;
-      copy.waits = {out_op[m], new_index[static_cast<std::size_t>(moves[m].leave_after)]};
       in_op[m] = static_cast<std::int32_t>(phase.ops.size());
       waits.push_back(in_op[m]);
-      phase.ops.push_back(std::move(copy));
+      phase.ops.push_back(copy_op(Lane::in, moves[m].storage, Tier::host, Tier::device,
+                                  {out_op[m], new_index[static_cast<std::size_t>(moves[m].leave_after)]}));
     }
     new_index[i] = static_cast<std::int32_t>(phase.ops.size());
     phase.ops.push_back(old.ops[i]);
     phase.ops.back().waits = waits;
     for (std::size_t m = 0; m < moves.size(); ++m) {
       if (moves[m].leave_after != static_cast<std::int32_t>(i)) continue;
-      Op copy;
-      copy.kind = OpKind::copy;
-      copy.lane = Lane::out;
-      copy.storage = moves[m].storage;
-      copy.from = Tier::device;
-      copy.to = Tier::host;
-      copy.waits = {new_index[i]};
       out_op[m] = static_cast<std::int32_t>(phase.ops.size());
-      phase.ops.push_back(std::move(copy));
+      phase.ops.push_back(copy_op(Lane::out, moves[m].storage, Tier::device, Tier::host, {new_index[i]}));
     }
   }
 

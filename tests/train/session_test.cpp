@@ -41,8 +41,10 @@ TEST(Session, EveryParameterLearns) {
   const test::SessionPtr session = open_session(small_network(), {{4, true}});
   run_steps(*session, 4, 2);
   const Network& network = session->network();
-  for (std::size_t p = 0; p < network.parameters.size(); ++p)
+  for (std::size_t p = 0; p < network.parameters.size(); ++p) {
+    if (network.parameters[p].name == "conv1.bias") continue;  // the batch norm behind it cancels it
     EXPECT_NE(session->parameter(ParameterId(p)), initial_values(network, ParameterId(p), 1)) << network.parameters[p].name;
+  }
 }
 
 TEST(Session, TheHashSeesEveryBit) {
@@ -100,15 +102,6 @@ TEST(Session, ASmallerLastBatchIsAStepLikeAnyOther) {
   // And both sizes may take turns.
   run_steps(*mixed, 8, 1);
   EXPECT_TRUE(std::isfinite(run_steps(*mixed, 3, 1)));
-}
-
-TEST(Session, LabelSmoothingMovesTheLossTowardsUniform) {
-  // On the first step all classes are about equally likely, and after some not: only then
-  // does smoothing cost. The formula itself is checked in by_hand_test.cpp.
-  const test::SessionPtr plain = open_session(small_network(), {{8, true}});
-  const test::SessionPtr smoothed = open_session(small_network("small", 0.2), {{8, true}});
-  EXPECT_NE(run_steps(*plain, 8, 1), run_steps(*smoothed, 8, 1));
-  EXPECT_NE(plain->weights_hash(), smoothed->weights_hash());
 }
 
 TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {

@@ -16,8 +16,8 @@
 namespace tide::test {
 
 // With everything that has state or chance in it: batch norm, dropout, a max pool.
-inline NetworkPtr small_network(const std::string& name = "small", double label_smoothing = 0) {
-  Builder net(name);
+inline NetworkPtr small_network() {
+  Builder net("small");
   Value x = net.input({1, 1, 8, 8}, "in");
   x = net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1)}, "conv1");
   x = net.relu(net.batch_norm(x, {}, "norm1"), "relu1");
@@ -25,7 +25,7 @@ inline NetworkPtr small_network(const std::string& name = "small", double label_
   x = net.convolution(x, {.channels = 5, .window = Window::square(3, 1, 1)}, "conv2");
   x = net.dropout(net.relu(x, "relu2"), {.rate = 0.3}, "dropout");
   x = net.fully_connected(x, {.channels = 10}, "fc");
-  net.softmax_cross_entropy(x, {.label_smoothing = label_smoothing}, "softmax");
+  net.softmax_cross_entropy(x, {}, "softmax");
   return std::make_shared<const Network>(std::move(net).build());
 }
 
