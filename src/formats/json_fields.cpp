@@ -116,18 +116,51 @@ void JsonFields::finish() const {
       throw Error("{}: unknown field {}; remove it or correct its name", where_, in_quotes(key));
 }
 
-json parse_json(std::string_view text, const std::string& source) {
-  std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
-  const auto check_keys = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw Error("{}: field {} stands twice in one object; remove one", source,
-                  in_quotes(parsed.get_ref<const std::string&>()));
+namespace {
+
+// Refuses an object in which a key stands twice. The library's own callbacks could do that
+// too, but take quadratic time for large objects.
+class UniqueKeys final : public nlohmann::json_sax<json> {
+ public:
+  explicit UniqueKeys(const std::string& source) : source_(source) {}
+
+  bool start_object(std::size_t /*elements*/) override {
+    open_.emplace_back();
     return true;
-  };
+  }
+  bool end_object() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (!open_.back().insert(name).second)
+      throw Error("{}: field {} stands twice in one object; remove one", source_, in_quotes(name));
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  // Stops here without a word: the parser proper comes to the same place and reports it.
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const json::exception& /*error*/) override { return false; }
+
+ private:
+  const std::string& source_;
+  std::vector<std::unordered_set<std::string>> open_;
+};
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& source) {
   try {
-    return json::parse(text.begin(), text.end(), check_keys);
+    UniqueKeys keys(source);
+    json::sax_parse(text.begin(), text.end(), &keys);
+    return json::parse(text.begin(), text.end());
   } catch (const json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(error.byte, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');

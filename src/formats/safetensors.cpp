@@ -1,9 +1,10 @@
 #include "formats/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <fstream>
+#include <optional>
+#include <tuple>
 
 #include "base/checked.h"
 #include "formats/json_fields.h"
@@ -21,6 +22,14 @@ struct Entry {
   std::int64_t begin = 0, end = 0;
 };
 
+// Nothing where it does not fit in 63 bits.
+std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t bytes = 4;
+  for (const std::int64_t extent : shape)
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+  return bytes;
+}
+
 Entry read_entry(const std::string& name, const nlohmann::json& object, const std::string& file,
                  std::int64_t data_bytes) {
   JsonFields fields(object, fmt::format("{}, tensor {}", file, in_quotes(name)));
@@ -31,12 +40,10 @@ Entry read_entry(const std::string& name, const nlohmann::json& object, const st
   fields.finish();
   if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] || offsets[1] > data_bytes)
     throw Error("{} lies outside the file", fields.where());
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : entry.shape) {
+  if (!fields.has("shape")) throw Error("{} has no shape", fields.where());
+  for (const std::int64_t extent : entry.shape)
     if (extent < 0) throw Error("{} has a negative extent", fields.where());
-    elements = checked_multiply(elements, extent);
-  }
-  if (checked_multiply(elements, 4) != offsets[1] - offsets[0])
+  if (bytes_of(entry.shape) != offsets[1] - offsets[0])
     throw Error("{} has a size that is not its shape's", fields.where());
   entry.begin = offsets[0];
   entry.end = offsets[1];
@@ -45,16 +52,30 @@ Entry read_entry(const std::string& name, const nlohmann::json& object, const st
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const SafeTensors& content) {
-  nlohmann::ordered_json header;
+namespace {
+
+std::string header_of(const std::filesystem::path& path, const SafeTensors& content) try {
+  nlohmann::json header;
   header["__metadata__"] = content.metadata;
   std::int64_t offset = 0;
   for (const SafeTensor& tensor : content.tensors) {
     const std::int64_t end = checked_add(offset, checked_multiply(static_cast<std::int64_t>(tensor.values.size()), 4));
+    if (bytes_of(tensor.shape) != end - offset)
+      throw Error("{} cannot be written: {} has another shape than its values", path.string(), in_quotes(tensor.name));
+    if (header.contains(tensor.name))
+      throw Error("{} cannot be written: the name {} stands twice", path.string(), in_quotes(tensor.name));
     header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  return header.dump();
+} catch (const nlohmann::json::exception&) {
+  throw Error("{} cannot be written: a name in it is not UTF-8", path.string());
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, const SafeTensors& content) {
+  std::string text = header_of(path, content);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   const std::uint64_t length = text.size();
 
@@ -108,12 +129,18 @@ SafeTensors read_safetensors(const std::filesystem::path& path) {
       content.metadata[field] = item.get<std::string>();
     }
   }
-  // Tensors must not share bytes, or a small file could ask for unlimited memory.
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.begin < b.begin; });
+  // The format allows neither overlaps, by which a small file could ask for unlimited memory,
+  // nor holes, which only a damaged file has.
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::int64_t end = 0;
   for (const Entry& entry : entries) {
     if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
+    if (entry.begin > end) throw Error("{} has bytes before tensor {} that belong to none", name, in_quotes(entry.name));
     end = entry.end;
+  }
+  if (end != data_bytes) throw Error("{} has {} bytes behind its last tensor", name, data_bytes - end);
+  for (const Entry& entry : entries) {
     SafeTensor tensor{entry.name, entry.shape,
                       std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
     file.seekg(data_start + entry.begin);

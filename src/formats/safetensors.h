@@ -21,9 +21,11 @@ struct SafeTensors {
   std::vector<SafeTensor> tensors;
 };
 
-// Writes beside `path` and renames. Throws an Error that names the file.
+// Writes beside `path` and renames. Throws an Error that names the file, also for names that
+// stand twice and shapes that are not those of the values.
 void write_safetensors(const std::filesystem::path& path, const SafeTensors& content);
-// Validates every length and offset against the file's size before it allocates.
+// Validates every length and offset against the file's size before it allocates. The
+// tensors come in the order of their data.
 [[nodiscard]] SafeTensors read_safetensors(const std::filesystem::path& path);
 
 }  // namespace tide

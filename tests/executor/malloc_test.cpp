@@ -41,7 +41,7 @@ constinit std::atomic<std::int64_t> ours{0}, onednn{0}, openmp{0};
 constinit AddressRange dnnl_code, gomp_code;
 constinit thread_local bool inside = false;  // backtrace() may allocate
 
-void count_call() {
+[[maybe_unused]] void count_call() {
   if (!counting.load(std::memory_order_relaxed) || inside) return;
   inside = true;
   std::array<void*, 64> stack;

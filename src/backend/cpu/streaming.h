@@ -16,19 +16,22 @@ void stream_out(const float* from, float* to, std::int64_t count);
 void fence_streams();
 
 // Makes rows [begin, end) of y, of `width` floats each, with function(first row, rows, where
-// to put them).
+// to put them). From the end to the start: what was read or written last, by the task before
+// or by this task's own first pass, is still in the cache.
 template <typename Function>
 void write_rows(float* y, std::int64_t begin, std::int64_t end, std::int64_t width, bool streamed,
                 const Function& function) {
   alignas(64) std::array<float, 2048> buffer;
-  const std::int64_t step = static_cast<std::int64_t>(buffer.size()) / width;
-  if (!streamed || step == 0) return function(begin, end - begin, y + begin * width);
-  for (std::int64_t row = begin; row < end; row += step) {
-    const std::int64_t rows = end - row < step ? end - row : step;
-    function(row, rows, buffer.data());
-    stream_out(buffer.data(), y + row * width, rows * width);
+  constexpr auto kSize = static_cast<std::int64_t>(buffer.size());
+  streamed = streamed && width <= kSize;
+  const std::int64_t step = width < kSize ? kSize / width : 1;
+  for (std::int64_t stop = end; stop > begin; stop -= step) {
+    const std::int64_t row = stop - step > begin ? stop - step : begin;
+    float* target = y + row * width;
+    function(row, stop - row, streamed ? buffer.data() : target);
+    if (streamed) stream_out(buffer.data(), target, (stop - row) * width);
   }
-  fence_streams();
+  if (streamed) fence_streams();
 }
 
 }  // namespace tide::cpu
