@@ -147,7 +147,9 @@ class UniqueKeys final : public nlohmann::json_sax<json> {
   bool start_array(std::size_t /*elements*/) override { return true; }
   bool end_array() override { return true; }
   // Stops here without a word: the parser proper comes to the same place and reports it.
-  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const json::exception& /*error*/) override { return false; }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const json::exception& /*error*/) override {
+    return false;
+  }
 
  private:
   const std::string& source_;

@@ -136,7 +136,8 @@ SafeTensors read_safetensors(const std::filesystem::path& path) {
   std::int64_t end = 0;
   for (const Entry& entry : entries) {
     if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
-    if (entry.begin > end) throw Error("{} has bytes before tensor {} that belong to none", name, in_quotes(entry.name));
+    if (entry.begin > end)
+      throw Error("{} has bytes before tensor {} that belong to none", name, in_quotes(entry.name));
     end = entry.end;
   }
   if (end != data_bytes) throw Error("{} has {} bytes behind its last tensor", name, data_bytes - end);

@@ -30,8 +30,8 @@ void require_budget(const Plan& plan, const SessionOptions& options) {
   const PlanSummary summary = summarize(plan);
   const auto require = [](std::string_view tier, Bytes needed, const std::optional<Bytes>& budget) {
     if (budget && needed > *budget)
-      throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(), tier,
-                  budget->count());
+      throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(),
+                  tier, budget->count());
   };
   require("device", summary.peak_bytes, options.memory);
   require("host", summary.host_peak_bytes, options.host_memory);
@@ -98,8 +98,8 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   if (data.sample().with_batch(variant.batch) != network_->input_sample().with_batch(variant.batch) ||
       checked_multiply(data.labels_per_sample(), variant.batch) != static_cast<std::int64_t>(labels.size()))
     throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
-                sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(), sample_text(data.sample()),
-                data.labels_per_sample());
+                sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(),
+                sample_text(data.sample()), data.labels_per_sample());
   for (std::size_t i = 0; i < batch; ++i)
     data.read(samples[i], input.subspan(i * (input.size() / batch), input.size() / batch),
               labels.subspan(i * (labels.size() / batch), labels.size() / batch));

@@ -222,6 +222,36 @@ inline std::vector<NetworkCase> normalization_cases() {
   };
 }
 
+// Large enough to be cut into parts for several threads.
+inline std::vector<NetworkCase> large_cases() {
+  const Shape sample{1, 19, 41, 43};
+  return {
+      {"large_activations", 3, sample, [](Builder& net, Value x) { return net.sigmoid(net.tanh(net.relu(x))); }},
+      {"large_batch_norm", 3, sample, [](Builder& net, Value x) { return net.batch_norm(net.tanh(x)); }},
+      {"large_lrn", 3, sample, [](Builder& net, Value x) { return net.lrn(x, {.alpha = 0.5}); }},
+      {"large_dropout", 3, sample, [](Builder& net, Value x) { return net.dropout(x, {.rate = 0.2}); }},
+      {"large_max_pool", 3, sample,
+       [](Builder& net, Value x) { return net.max_pool(x, {.window = Window::square(3, 2, 1)}); }},
+      {"large_average_pool", 3, sample,
+       [](Builder& net, Value x) { return net.average_pool(x, {.window = Window::square(3, 2, 1)}); }},
+      {"large_global_pool", 3, sample, [](Builder& net, Value x) { return net.global_average_pool(x); }},
+      {"large_concat", 3, sample,
+       [](Builder& net, Value x) {
+         return net.concat({net.tanh(x), net.relu(x)});
+       }},
+      {"large_add", 3, sample,
+       [](Builder& net, Value x) {
+         return net.add({net.tanh(x), net.relu(x), x});
+       }},
+      {"large_multiply", 3, sample, [](Builder& net, Value x) { return net.multiply(net.tanh(x), net.relu(x)); }},
+  };
+}
+
+// Large enough to be written past the caches.
+inline NetworkCase huge_case() {
+  return {"huge", 3, {1, 2, 600, 600}, [](Builder& net, Value x) { return net.batch_norm(net.relu(x)); }};
+}
+
 inline std::vector<NetworkCase> all_cases() {
   std::vector<NetworkCase> all;
   for (const auto& group : {convolution_cases(), pool_cases(), pointwise_cases(), normalization_cases()})

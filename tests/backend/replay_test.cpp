@@ -42,6 +42,8 @@ TEST_P(ReplayTest, OfReferenceGivesTheSameBits) { check(*make_backend("reference
 
 INSTANTIATE_TEST_SUITE_P(Cases, ReplayTest, testing::ValuesIn(all_cases()),
                          [](const auto& entry) { return entry.param.name; });
+INSTANTIATE_TEST_SUITE_P(LargeCases, ReplayTest, testing::ValuesIn(large_cases()),
+                         [](const auto& entry) { return entry.param.name; });
 
 }  // namespace
 }  // namespace tide::test

@@ -25,7 +25,9 @@ NetworkPtr small_network() {
   return test::shared_network(std::move(net).build());
 }
 
-Plan small_plan(const Backend& backend) { return test::plan_for(small_network(), backend, "liveness", test::training_step(kBatch)); }
+Plan small_plan(const Backend& backend) {
+  return test::plan_for(small_network(), backend, "liveness", test::training_step(kBatch));
+}
 
 std::int32_t op_named(const Plan& plan, std::string_view name) {
   const Phase& phase = plan.phases.front();
@@ -68,8 +70,8 @@ Op copy_op(StorageId storage, Tier from, Tier to, std::vector<std::int32_t> wait
 struct Offloaded {
   Plan plan;
   StorageId storage;
-  std::int32_t out = 0, in = 0, user = 0;        // ops
-  std::size_t before = 0, host = 0, after = 0;   // residencies
+  std::int32_t out = 0, in = 0, user = 0;       // ops
+  std::size_t before = 0, host = 0, after = 0;  // residencies
   [[nodiscard]] Phase& phase() { return plan.phases.front(); }
 };
 
@@ -182,6 +184,7 @@ struct Damage {
   const char* name;
   FindingKind kind;
   std::function<void(Offloaded&)> apply;
+  friend std::ostream& operator<<(std::ostream& out, const Damage& c) { return out << c.name; }
 };
 
 Op& op_at(Offloaded& o, std::int32_t index) { return o.phase().ops[static_cast<std::size_t>(index)]; }
@@ -195,10 +198,13 @@ std::vector<Damage> damages() {
       {"UserDoesNotWaitForIn", Kind::race, [](Offloaded& o) { forget_wait(op_at(o, o.user), o.in); }},
       {"WaitsForALaterOp", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).waits.push_back(o.in); }},
       {"NoHostStay", Kind::not_resident,
-       [](Offloaded& o) { o.phase().residencies.erase(o.phase().residencies.begin() + static_cast<std::ptrdiff_t>(o.host)); }},
+       [](Offloaded& o) {
+         o.phase().residencies.erase(o.phase().residencies.begin() + static_cast<std::ptrdiff_t>(o.host));
+       }},
       {"HostStayEndsEarly", Kind::not_resident, [](Offloaded& o) { --o.phase().residencies[o.host].last; }},
       {"NoSecondStay", Kind::not_resident, [](Offloaded& o) { o.phase().residencies.pop_back(); }},
-      {"SecondStayEndsBeforeItsUser", Kind::not_resident, [](Offloaded& o) { o.phase().residencies[o.after].last = o.in; }},
+      {"SecondStayEndsBeforeItsUser", Kind::not_resident,
+       [](Offloaded& o) { o.phase().residencies[o.after].last = o.in; }},
       {"FirstStayEndsBeforeTheCopy", Kind::not_resident, [](Offloaded& o) { --o.phase().residencies[o.before].last; }},
       {"CopiedBeforeItIsMade", Kind::wrong_value,
        [](Offloaded& o) {
@@ -209,13 +215,15 @@ std::vector<Damage> damages() {
          phase.residencies[o.before].first = made;
          phase.residencies.push_back({o.storage, Tier::host, made, made, Bytes(1 << 20)});
        }},
-      {"SecondStayOnTopOfTheParameters", Kind::overlap, [](Offloaded& o) { o.phase().residencies[o.after].address = Bytes(); }},
+      {"SecondStayOnTopOfTheParameters", Kind::overlap,
+       [](Offloaded& o) { o.phase().residencies[o.after].address = Bytes(); }},
       {"AddressIsNotAligned", Kind::malformed, [](Offloaded& o) { o.phase().residencies[o.host].address = Bytes(64); }},
       {"CopyOnTheComputeLane", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).lane = Lane::compute; }},
       {"CopyStraightToDisk", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).to = Tier::disk; }},
       {"OverTheHostBudget", Kind::over_budget,
        [](Offloaded& o) { o.plan.host_memory = aligned_bytes(o.phase(), o.phase().residencies[o.host]) - Bytes(1); }},
-      {"OverTheDeviceBudget", Kind::over_budget, [](Offloaded& o) { o.plan.memory = summarize(o.plan).peak_bytes - Bytes(1); }},
+      {"OverTheDeviceBudget", Kind::over_budget,
+       [](Offloaded& o) { o.plan.memory = summarize(o.plan).peak_bytes - Bytes(1); }},
   };
 }
 

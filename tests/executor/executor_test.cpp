@@ -15,7 +15,8 @@ namespace {
 NetworkPtr small_network() {
   Builder net("small");
   Value x = net.input({1, 2, 6, 6});
-  x = net.relu(net.batch_norm(net.convolution(x, {.channels = 5, .window = Window::square(3, 1, 1)}, "conv"), {}, "norm"));
+  x = net.relu(
+      net.batch_norm(net.convolution(x, {.channels = 5, .window = Window::square(3, 1, 1)}, "conv"), {}, "norm"));
   x = net.dropout(net.fully_connected(x, {.channels = 8}, "fc1"));
   net.softmax_cross_entropy(net.fully_connected(x, {.channels = 3}, "fc2"));
   return test::shared_network(std::move(net).build());
@@ -77,7 +78,8 @@ TEST(Executor, RefusesAPlanThatDoesNotFitTheArena) {
     Arena exact(*backend, peak), short_of(*backend, peak - Bytes(1));
     EXPECT_NO_THROW(Executor(plan, *backend, exact));
     const std::string error = error_of([&] { Executor(plan, *backend, short_of); });
-    EXPECT_EQ(error, fmt::format("the plan needs {} bytes of device memory, the arena has {}", peak.count(), peak.count() - 1));
+    EXPECT_EQ(error, fmt::format("the plan needs {} bytes of device memory, the arena has {}", peak.count(),
+                                 peak.count() - 1));
   }
 }
 

@@ -64,7 +64,8 @@ Saboteur::Sabotage write_behind(std::int64_t distance) {
     const auto operands = step.operands_of(task);
     for (std::size_t i = operands.size(); i-- > 0;) {
       if (operands[i].access == Access::read) continue;
-      launch.operands[i][step.storage(step.tensor(operands[i].tensor).storage).bytes.count() + distance - 1] = std::byte{1};
+      launch.operands[i][step.storage(step.tensor(operands[i].tensor).storage).bytes.count() + distance - 1] =
+          std::byte{1};
       return;
     }
   };
@@ -75,7 +76,8 @@ void write_behind_workspace(const Step& /*step*/, TaskId /*task*/, const Launch&
 }
 
 std::string error_of_one_step(Backend& backend, std::string_view policy, bool guard = true) {
-  test::Job job(test::plan_for(odd_network(), backend, policy, test::training_step(3)), backend, {.guard = guard, .record = false});
+  test::Job job(test::plan_for(odd_network(), backend, policy, test::training_step(3)), backend,
+                {.guard = guard, .record = false});
   job.set_state(test::formula_values(*job.step().network));
   try {
     job.run(0);
@@ -92,8 +94,12 @@ TEST(Guard, IsSilentWhereNothingIsWrong) {
 
 TEST(Guard, CatchesAByteBehindEveryKindOfResult) {
   const std::vector<std::pair<std::string, std::string>> tasks = {
-      {"conv forward", "conv.y"},           {"tanh backward", "tanh.dx"},   {"fc1 backward-weights", "fc1.d_bias"},
-      {"fc1 backward-data", "fc1.dx"},      {"softmax forward", "softmax.metric"}, {"conv update d_weight", "conv.first_moment"},
+      {"conv forward", "conv.y"},
+      {"tanh backward", "tanh.dx"},
+      {"fc1 backward-weights", "fc1.d_bias"},
+      {"fc1 backward-data", "fc1.dx"},
+      {"softmax forward", "softmax.metric"},
+      {"conv update d_weight", "conv.first_moment"},
   };
   for (const auto& [task, tensor] : tasks) {
     Saboteur backend(task, write_behind(1));
@@ -106,7 +112,8 @@ TEST(Guard, CatchesAByteBehindEveryKindOfResult) {
 
 TEST(Guard, CatchesAByteFurtherBehind) {
   Saboteur backend("conv forward", write_behind(17));
-  EXPECT_NE(error_of_one_step(backend, "liveness").find("conv forward wrote 17 bytes past the end of"), std::string::npos);
+  EXPECT_NE(error_of_one_step(backend, "liveness").find("conv forward wrote 17 bytes past the end of"),
+            std::string::npos);
 }
 
 TEST(Guard, CatchesAByteBehindTheWorkspace) {
@@ -147,11 +154,13 @@ TEST(Guard, CatchesDamageBehindATensorThatIsOnlyRead) {
 
 // Nobody looks at tensors that an op has nothing to do with, until they are used.
 TEST(Guard, CatchesDamageBehindAnotherTensorWhenThatIsUsed) {
-  EXPECT_EQ(error_where("conv forward", "fc2.weight"), "something before fc2 forward wrote 1 bytes past the end of fc2.weight");
+  EXPECT_EQ(error_where("conv forward", "fc2.weight"),
+            "something before fc2 forward wrote 1 bytes past the end of fc2.weight");
 }
 
 TEST(Guard, CatchesDamageAfterTheLastUseWhenTheStepEnds) {
-  EXPECT_EQ(error_where("conv update d_weight", "fc2.weight"), "something in this step wrote 1 bytes past the end of fc2.weight");
+  EXPECT_EQ(error_where("conv update d_weight", "fc2.weight"),
+            "something in this step wrote 1 bytes past the end of fc2.weight");
 }
 
 TEST(Guard, NamesTheCopyThatFindsDamage) {

@@ -17,6 +17,7 @@ struct Case {
   std::int64_t batch = 2;
   Rules rules = Rules::minimal;
   bool small = false;  // enough for the reference backend
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.model; }
 };
 
 void expect_same_under_all_policies(const Case& given, Backend& backend) {
@@ -67,17 +68,17 @@ std::string case_name(const testing::TestParamInfo<Case>& row) {
 
 constexpr Rules kPaper = Rules::superneurons;
 
-INSTANTIATE_TEST_SUITE_P(
-    Zoo, HighWater,
-    testing::Values(Case{"lenet", {1, 1, 28, 28}, 4, Rules::minimal, true},
-                    Case{"digits", {1, 1, 8, 8}, 7, Rules::minimal, true},
-                    Case{"digits@11", {1, 1, 8, 8}, 7, kPaper, true}, Case{"alexnet@10", {1, 3, 67, 67}},
-                    Case{"vgg16@10", {1, 3, 32, 32}}, Case{"resnet18@10", {1, 3, 32, 32}},
-                    Case{"resnet50@10", {1, 3, 64, 48}}, Case{"preresnet:29@10", {1, 3, 32, 32}},
-                    Case{"inception-v3@10", {1, 3, 75, 75}}, Case{"densenet121@10", {1, 3, 32, 32}},
-                    Case{"lstm:2,16,4@11", {1, 24, 1, 1}, 5, Rules::minimal, true},
-                    Case{"superneurons/resnet50@10", {1, 3, 67, 67}, 2, kPaper}),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Zoo, HighWater,
+                         testing::Values(Case{"lenet", {1, 1, 28, 28}, 4},
+                                         Case{"digits", {1, 1, 8, 8}, 3, Rules::minimal, true},
+                                         Case{"digits@11", {1, 1, 8, 8}, 7, kPaper}, Case{"alexnet@10", {1, 3, 67, 67}},
+                                         Case{"vgg16@10", {1, 3, 32, 32}}, Case{"resnet18@10", {1, 3, 32, 32}},
+                                         Case{"resnet50@10", {1, 3, 64, 48}}, Case{"preresnet:29@10", {1, 3, 32, 32}},
+                                         Case{"inception-v3@10", {1, 3, 75, 75}},
+                                         Case{"densenet121@10", {1, 3, 32, 32}},
+                                         Case{"lstm:2,16,4@11", {1, 24, 1, 1}, 5, Rules::minimal, true},
+                                         Case{"superneurons/resnet50@10", {1, 3, 67, 67}, 2, kPaper}),
+                         case_name);
 
 // More than a hundred million parameters.
 INSTANTIATE_TEST_SUITE_P(Slow, HighWater,

@@ -88,7 +88,8 @@ class Job {
       if (tensor.tensor_class != TensorClass::input || tensor.role != Role::x) continue;
       std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
       const std::int64_t first = offset * tensor.shape.elements();
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = golden::input_value(first + static_cast<std::int64_t>(i));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = golden::input_value(first + static_cast<std::int64_t>(i));
       executor_.write(TensorId(t), values);
     }
     const std::span<std::int32_t> labels = executor_.labels();

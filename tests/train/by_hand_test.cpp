@@ -146,8 +146,9 @@ TEST_P(ByHand, ClippingLeavesSmallGradientsAsTheyAre) {
 // Two steps of each optimizer, as PyTorch defines them.
 TEST_P(ByHand, Momentum) {
   for (const bool nesterov : {false, true}) {
-    const test::SessionPtr session =
-        open({.kind = nesterov ? OptimizerKind::nesterov : OptimizerKind::momentum, .momentum = 0.8, .weight_decay = 0.1}, GetParam());
+    const test::SessionPtr session = open(
+        {.kind = nesterov ? OptimizerKind::nesterov : OptimizerKind::momentum, .momentum = 0.8, .weight_decay = 0.1},
+        GetParam());
     Numbers weights = kStart, velocity{};
     for (int t = 0; t < 2; ++t) {
       step(*session, 0.2);
@@ -164,8 +165,11 @@ TEST_P(ByHand, Momentum) {
 
 TEST_P(ByHand, Adam) {
   for (const bool decoupled : {false, true}) {
-    const test::SessionPtr session = open(
-        {.kind = decoupled ? OptimizerKind::adamw : OptimizerKind::adam, .beta1 = 0.8, .beta2 = 0.9, .weight_decay = 0.1}, GetParam());
+    const test::SessionPtr session = open({.kind = decoupled ? OptimizerKind::adamw : OptimizerKind::adam,
+                                           .beta1 = 0.8,
+                                           .beta2 = 0.9,
+                                           .weight_decay = 0.1},
+                                          GetParam());
     Numbers weights = kStart, first{}, second{};
     for (int t = 1; t <= 2; ++t) {
       step(*session, 0.2);
@@ -182,7 +186,8 @@ TEST_P(ByHand, Adam) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ByHand, testing::Values("cpu", "reference"), [](const auto& row) { return row.param; });
+INSTANTIATE_TEST_SUITE_P(Backends, ByHand, testing::Values("cpu", "reference"),
+                         [](const auto& row) { return row.param; });
 
 // Clipping needs all gradients before the first update; without it, updates come as soon as
 // they can, and gradients are gone.
@@ -195,7 +200,8 @@ TEST(Clipping, DefersTheUpdates) {
     for (std::size_t t = 0; t < built.ordered_tasks; ++t) {
       const TaskKind kind = built.tasks[t].kind;
       if (kind == TaskKind::update) first_update = std::min(first_update, t);
-      if (kind == TaskKind::backward || kind == TaskKind::backward_data || kind == TaskKind::backward_weights) last_backward = t;
+      if (kind == TaskKind::backward || kind == TaskKind::backward_data || kind == TaskKind::backward_weights)
+        last_backward = t;
       if (kind != TaskKind::norm) continue;
       ++norms;
       EXPECT_GT(t, last_backward);

@@ -47,6 +47,7 @@ struct Misfit {
   const char* name;
   std::function<void(std::vector<NamedTensor>&)> damage;
   const char* message;
+  friend std::ostream& operator<<(std::ostream& out, const Misfit& c) { return out << c.name; }
 };
 
 class Misfits : public testing::TestWithParam<Misfit> {};
@@ -95,7 +96,8 @@ std::vector<Misfit> misfits() {
   };
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Misfits, testing::ValuesIn(misfits()), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Misfits, testing::ValuesIn(misfits()),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST(Checkpoint, AVectorMayStandInAnyDimension) {
   const test::SessionPtr session = test::open_session(test::small_network(), {{4, true}});

@@ -149,7 +149,8 @@ TEST(Split, NothingHeldOutIsNoValidationSet) {
 }
 
 TEST(Split, RefusesFractionsThatAreNone) {
-  for (const double fraction : {-0.1, 1.0, 1.5, std::nan("")}) EXPECT_THROW(static_cast<void>(split(digits(), fraction, 1)), Error);
+  for (const double fraction : {-0.1, 1.0, 1.5, std::nan("")})
+    EXPECT_THROW(static_cast<void>(split(digits(), fraction, 1)), Error);
 }
 
 }  // namespace

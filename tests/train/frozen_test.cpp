@@ -26,7 +26,9 @@ NetworkPtr partly_frozen(bool frozen = true) {
   return std::make_shared<const Network>(std::move(net).build());
 }
 
-bool is_frozen(const Parameter& parameter) { return parameter.name.starts_with("front") || parameter.name.starts_with("middle"); }
+bool is_frozen(const Parameter& parameter) {
+  return parameter.name.starts_with("front") || parameter.name.starts_with("middle");
+}
 
 class Frozen : public testing::TestWithParam<OptimizerKind> {
  protected:
@@ -54,7 +56,8 @@ TEST_P(Frozen, ParametersDoNotMove) {
 }
 
 TEST_P(Frozen, TheStepHasNothingForThem) {
-  const Step step = build_step(partly_frozen(), {.batch = 4, .rules = Rules::minimal, .training = true, .optimizer = optimizer()});
+  const Step step =
+      build_step(partly_frozen(), {.batch = 4, .rules = Rules::minimal, .training = true, .optimizer = optimizer()});
   std::vector<bool> read_later(step.tensors.size(), false);  // by a task that is not forward
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const std::string& layer = step.layer_names[step.tasks[t].layer.index()];
@@ -64,12 +67,14 @@ TEST_P(Frozen, TheStepHasNothingForThem) {
       for (const Operand& operand : step.operands_of(TaskId(t)))
         if (operand.access == Access::read) read_later[operand.tensor.index()] = true;
     }
-    EXPECT_TRUE(layer != "middle" || kind == TaskKind::forward || kind == TaskKind::backward_data) << task_name(step, TaskId(t));
+    EXPECT_TRUE(layer != "middle" || kind == TaskKind::forward || kind == TaskKind::backward_data)
+        << task_name(step, TaskId(t));
   }
   for (std::size_t t = 0; t < step.tensors.size(); ++t) {
     const Tensor& tensor = step.tensors[t];
     const std::string name = tensor_name(step, TensorId(t));
-    const bool frozen_parameter = tensor.parameter.valid() && is_frozen(step.network->parameters[tensor.parameter.index()]);
+    const bool frozen_parameter =
+        tensor.parameter.valid() && is_frozen(step.network->parameters[tensor.parameter.index()]);
     const bool front = tensor.layer.valid() && step.layer_names[tensor.layer.index()].starts_with("front");
     const TensorClass tensor_class = tensor.tensor_class;
     if (frozen_parameter) {
@@ -97,7 +102,9 @@ TEST_P(Frozen, LessMemoryIsNeeded) {
 INSTANTIATE_TEST_SUITE_P(Optimizers, Frozen,
                          testing::Values(OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adamw),
                          [](const auto& row) {
-                           return std::string(row.param == OptimizerKind::sgd ? "sgd" : row.param == OptimizerKind::momentum ? "momentum" : "adamw");
+                           return std::string(row.param == OptimizerKind::sgd        ? "sgd"
+                                              : row.param == OptimizerKind::momentum ? "momentum"
+                                                                                     : "adamw");
                          });
 
 // With superneurons' rules every gradient is made, but a frozen parameter still stays.
@@ -107,7 +114,8 @@ TEST(FrozenRules, ParametersDoNotMoveUnderThePapersRules) {
   const test::SessionPtr session = test::open_session(partly_frozen(), {{4, true}}, options);
   test::run_steps(*session, 4, 2);
   const Network& network = session->network();
-  const ParameterId front = test::parameter_named(network, "front.weight"), trained = test::parameter_named(network, "trained.weight");
+  const ParameterId front = test::parameter_named(network, "front.weight"),
+                    trained = test::parameter_named(network, "trained.weight");
   EXPECT_EQ(session->parameter(front), initial_values(network, front, 1));
   EXPECT_NE(session->parameter(trained), initial_values(network, trained, 1));
 }

@@ -39,18 +39,21 @@ double mean_power(const std::vector<float>& values, int power) {
 // Deviations are a few times those that chance allows at this count; the seed is fixed.
 TEST(Initialize, WeightsAreNormalWithVarianceTwoOverFanIn) {
   const Network network = wide_network();
-  for (const auto& [name, fan_in] : std::vector<std::pair<std::string, double>>{{"conv.weight", 8 * 25}, {"fc.weight", 256 * 36}}) {
+  for (const auto& [name, fan_in] :
+       std::vector<std::pair<std::string, double>>{{"conv.weight", 8 * 25}, {"fc.weight", 256 * 36}}) {
     const std::vector<float> values = values_of(network, name);
     const auto count = static_cast<double>(values.size());
     ASSERT_GT(count, 50000);
     const double variance = 2 / fan_in, deviation = std::sqrt(variance);
     EXPECT_NEAR(mean_power(values, 1), 0, 4 * deviation / std::sqrt(count)) << name;
     EXPECT_NEAR(mean_power(values, 2), variance, 4 * variance * std::sqrt(2 / count)) << name;
-    EXPECT_NEAR(mean_power(values, 4), 3 * variance * variance, 4 * variance * variance * std::sqrt(96 / count)) << name;
+    EXPECT_NEAR(mean_power(values, 4), 3 * variance * variance, 4 * variance * variance * std::sqrt(96 / count))
+        << name;
     // Two thirds lie within one deviation, a few far outside.
     const auto within = [&](double limit) {
-      return static_cast<double>(std::count_if(values.begin(), values.end(),
-                                               [&](float v) { return std::abs(static_cast<double>(v)) < limit * deviation; })) /
+      return static_cast<double>(
+                 std::count_if(values.begin(), values.end(),
+                               [&](float v) { return std::abs(static_cast<double>(v)) < limit * deviation; })) /
              count;
     };
     EXPECT_NEAR(within(1), 0.6827, 0.01);
@@ -65,14 +68,18 @@ TEST(Initialize, NeighboursAreNotCorrelated) {
     double sum = 0;
     for (std::size_t i = 0; i + lag < values.size(); ++i)
       sum += static_cast<double>(values[i]) * static_cast<double>(values[i + lag]);
-    EXPECT_NEAR(sum / static_cast<double>(values.size()) * 100, 0, 4 / std::sqrt(static_cast<double>(values.size()))) << lag;
+    EXPECT_NEAR(sum / static_cast<double>(values.size()) * 100, 0, 4 / std::sqrt(static_cast<double>(values.size())))
+        << lag;
   }
 }
 
 TEST(Initialize, EverythingElseIsZeroOrOne) {
   const Network network = wide_network();
-  const std::vector<std::pair<std::string, float>> constants = {
-      {"conv.bias", 0.0F}, {"norm.scale", 1.0F}, {"norm.shift", 0.0F}, {"norm.running_mean", 0.0F}, {"norm.running_variance", 1.0F}};
+  const std::vector<std::pair<std::string, float>> constants = {{"conv.bias", 0.0F},
+                                                                {"norm.scale", 1.0F},
+                                                                {"norm.shift", 0.0F},
+                                                                {"norm.running_mean", 0.0F},
+                                                                {"norm.running_variance", 1.0F}};
   for (const auto& [name, expected] : constants) {
     const std::vector<float> values = values_of(network, name);
     EXPECT_EQ(values, std::vector<float>(values.size(), expected)) << name;

@@ -20,7 +20,8 @@ Plan saved_plan(const std::string& policy, const SessionOptions& base = test::se
   return load_plan(file.path());
 }
 
-std::string error_with(const Plan& plan, const NetworkPtr& network, const StepVariant& variant, SessionOptions options) {
+std::string error_with(const Plan& plan, const NetworkPtr& network, const StepVariant& variant,
+                       SessionOptions options) {
   options.plan = plan;
   return test::error_of([&] { static_cast<void>(Session::open(network, {variant}, options)); });
 }
@@ -31,7 +32,8 @@ TEST(PlanFile, GivesTheSameWeights) {
   for (const Policy& policy : policies()) {
     SessionOptions options = test::session_options();
     options.plan = saved_plan(std::string(policy.name));
-    const test::SessionPtr bound = test::open_session(test::small_network(), {kVariant, {2, true}, {5, false}}, options);
+    const test::SessionPtr bound =
+        test::open_session(test::small_network(), {kVariant, {2, true}, {5, false}}, options);
     EXPECT_EQ(bound->plan(kVariant).policy, policy.name);
     EXPECT_EQ(test::run_steps(*bound, kVariant.batch, 3), loss) << policy.name;
     EXPECT_TRUE(test::same(bound->state(), fresh->state())) << policy.name;
@@ -97,7 +99,8 @@ TEST(PlanFile, IsRefusedWhereItWouldBeWrong) {
   Plan plan = saved_plan("liveness");
   // The last stay of the table moves on top of the parameters.
   plan.phases.front().residencies.back().address = Bytes();
-  EXPECT_NE(error_with(plan, test::small_network(), kVariant, test::session_options()).find("not valid"), std::string::npos);
+  EXPECT_NE(error_with(plan, test::small_network(), kVariant, test::session_options()).find("not valid"),
+            std::string::npos);
 }
 
 }  // namespace

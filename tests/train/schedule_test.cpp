@@ -14,7 +14,8 @@ std::vector<double> rates(const Schedule& schedule, std::vector<std::int64_t> st
   return result;
 }
 
-void expect_rates(const Schedule& schedule, const std::vector<std::int64_t>& steps, const std::vector<double>& expected) {
+void expect_rates(const Schedule& schedule, const std::vector<std::int64_t>& steps,
+                  const std::vector<double>& expected) {
   const std::vector<double> actual = rates(schedule, steps);
   for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-15) << "step " << steps[i];
 }

@@ -19,7 +19,8 @@ TEST(Session, StartsWithTheInitialValues) {
   const test::SessionPtr session = open_session(small_network(), {{4, true}});
   const Network& network = session->network();
   for (std::size_t p = 0; p < network.parameters.size(); ++p)
-    EXPECT_EQ(session->parameter(ParameterId(p)), initial_values(network, ParameterId(p), 1)) << network.parameters[p].name;
+    EXPECT_EQ(session->parameter(ParameterId(p)), initial_values(network, ParameterId(p), 1))
+        << network.parameters[p].name;
   for (const NamedTensor& tensor : session->state()) {
     if (!tensor.name.ends_with("first_moment")) continue;
     EXPECT_EQ(tensor.values, std::vector<float>(tensor.values.size(), 0.0F)) << tensor.name;
@@ -43,7 +44,8 @@ TEST(Session, EveryParameterLearns) {
   const Network& network = session->network();
   for (std::size_t p = 0; p < network.parameters.size(); ++p) {
     if (network.parameters[p].name == "conv1.bias") continue;  // the batch norm behind it cancels it
-    EXPECT_NE(session->parameter(ParameterId(p)), initial_values(network, ParameterId(p), 1)) << network.parameters[p].name;
+    EXPECT_NE(session->parameter(ParameterId(p)), initial_values(network, ParameterId(p), 1))
+        << network.parameters[p].name;
   }
 }
 
@@ -57,7 +59,8 @@ TEST(Session, TheHashSeesEveryBit) {
   EXPECT_NE(session->weights_hash(), before);
   EXPECT_EQ(session->parameter(id), values);
   values.pop_back();
-  EXPECT_NE(error_of([&] { session->set_parameter(id, values); }).find("norm1.running_variance has 4 values, not 3"), std::string::npos);
+  EXPECT_NE(error_of([&] { session->set_parameter(id, values); }).find("norm1.running_variance has 4 values, not 3"),
+            std::string::npos);
 }
 
 TEST(Session, EvaluationChangesNothing) {
@@ -65,7 +68,8 @@ TEST(Session, EvaluationChangesNothing) {
   std::vector<StepVariant> variants{{4, true}};
   for (const StepVariant& variant : Session::evaluation_variants(*data, 10)) variants.push_back(variant);
   ASSERT_EQ(variants.size(), 3U);  // 10 and 3
-  const test::SessionPtr with = open_session(small_network(), variants), without = open_session(small_network(), {{4, true}});
+  const test::SessionPtr with = open_session(small_network(), variants),
+                         without = open_session(small_network(), {{4, true}});
   for (int i = 0; i < 3; ++i) {
     const std::vector<NamedTensor> before = with->state();
     const Session::Evaluation first = with->evaluate(*data, 10), again = with->evaluate(*data, 10);

@@ -88,7 +88,11 @@ Outcome interpret(const Reference& reference) {
     }
     interpreter.set_logical(TensorId(t), values);
   }
-  interpreter.run({.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0,
+  interpreter.run({.seed = 3,
+                   .step = 0,
+                   .learning_rate = 1,
+                   .update_count = 1,
+                   .first_sample = 0,
                    .global_batch = reference.batch});
 
   Outcome outcome;
@@ -144,10 +148,13 @@ struct Distance {
 
 Distance distance(const Outcome& outcome, const Reference& reference) {
   const Distance result{std::abs(outcome.loss - reference.loss) / reference.loss,
-                        compare(outcome.gradients, reference.gradients), compare(outcome.statistics, reference.statistics)};
-  fmt::print("{}: relative errors: loss {:.1e}; {} gradients at most {:.1e} ({}), median {:.1e}; {} statistics at most {:.1e}\n",
-             reference.model, result.loss, result.gradients.sorted.size(), result.gradients.largest(), result.gradients.worst,
-             result.gradients.of_half(), result.statistics.sorted.size(), result.statistics.largest());
+                        compare(outcome.gradients, reference.gradients),
+                        compare(outcome.statistics, reference.statistics)};
+  fmt::print(
+      "{}: relative errors: loss {:.1e}; {} gradients at most {:.1e} ({}), median {:.1e}; {} statistics at most "
+      "{:.1e}\n",
+      reference.model, result.loss, result.gradients.sorted.size(), result.gradients.largest(), result.gradients.worst,
+      result.gradients.of_half(), result.statistics.sorted.size(), result.statistics.largest());
   return result;
 }
 
@@ -187,7 +194,8 @@ std::string case_name(const testing::TestParamInfo<const char*>& row) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TorchGolden,
-                         testing::Values("resnet50.json", "inception_v3.json", "densenet121.json", "lstm.json"), case_name);
+                         testing::Values("resnet50.json", "inception_v3.json", "densenet121.json", "lstm.json"),
+                         case_name);
 
 class TorchInterpreted : public testing::TestWithParam<const char*> {};
 

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
+#include <set>
 
 #include "train/checkpoint.h"
 #include "train/small_session.h"
@@ -26,7 +27,8 @@ TrainingOptions training_options() {
 
 constexpr std::int64_t kSamples = 21, kPerEpoch = 3, kTotal = 12;
 
-TrainingReport run(Session& session, const TrainingOptions& options, Recorder& recorder, const Dataset* validation = nullptr) {
+TrainingReport run(Session& session, const TrainingOptions& options, Recorder& recorder,
+                   const Dataset* validation = nullptr) {
   return train(session, options, *test::first_digits(kSamples), validation, recorder, recorder.stop);
 }
 
@@ -34,7 +36,8 @@ test::SessionPtr open_for(const TrainingOptions& options, OptimizerKind kind, co
   SessionOptions session = test::session_options();
   session.optimizer.kind = kind;
   session.optimizer.weight_decay = 1e-3;
-  return test::open_session(test::small_network(), training_variants(options, *test::first_digits(kSamples), validation), session);
+  return test::open_session(test::small_network(),
+                            training_variants(options, *test::first_digits(kSamples), validation), session);
 }
 
 TEST(Trainer, KnowsItsVariants) {
@@ -48,7 +51,8 @@ TEST(Trainer, KnowsItsVariants) {
   EXPECT_EQ(training_variants(few, *data, nullptr), (std::vector<StepVariant>{{8, true}}));
   few.steps = 3;
   EXPECT_EQ(training_variants(few, *data, nullptr), (std::vector<StepVariant>{{8, true}, {5, true}}));
-  EXPECT_EQ(training_variants(options, *data, test::first_digits(3).get()), (std::vector<StepVariant>{{8, true}, {5, true}, {3, false}}));
+  EXPECT_EQ(training_variants(options, *data, test::first_digits(3).get()),
+            (std::vector<StepVariant>{{8, true}, {5, true}, {3, false}}));
   few.batch = 0;
   EXPECT_THROW(static_cast<void>(training_variants(few, *data, nullptr)), Error);
   few.batch = 22;
@@ -87,6 +91,41 @@ TEST(Trainer, TellsWhatHappens) {
   EXPECT_EQ(report.validation->accuracy, evaluation.accuracy);
 }
 
+// Remembers which samples were read.
+class Watched final : public Dataset {
+ public:
+  explicit Watched(DatasetPtr data) : data_(std::move(data)) {}
+  [[nodiscard]] std::string name() const override { return data_->name(); }
+  [[nodiscard]] std::int64_t size() const override { return data_->size(); }
+  [[nodiscard]] Shape sample() const override { return data_->sample(); }
+  [[nodiscard]] std::int64_t classes() const override { return data_->classes(); }
+  [[nodiscard]] std::int64_t labels_per_sample() const override { return data_->labels_per_sample(); }
+  void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const override {
+    seen.push_back(index);
+    data_->read(index, values, labels);
+  }
+  mutable std::vector<std::int64_t> seen;
+
+ private:
+  DatasetPtr data_;
+};
+
+TEST(Trainer, EveryEpochHasEverySampleOnceInAnOrderOfItsOwn) {
+  const TrainingOptions options = training_options();
+  const test::SessionPtr session = open_for(options, OptimizerKind::sgd);
+  const Watched data(test::first_digits(kSamples));
+  Recorder recorder;
+  train(*session, options, data, nullptr, recorder, recorder.stop);
+  ASSERT_EQ(data.seen.size(), 4U * kSamples);
+  std::set<std::vector<std::int64_t>> orders;
+  for (auto epoch = data.seen.begin(); epoch != data.seen.end(); epoch += kSamples) {
+    std::vector<std::int64_t> order(epoch, epoch + kSamples);
+    EXPECT_TRUE(orders.insert(order).second);
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<std::int64_t>(i));
+  }
+}
+
 TEST(Trainer, LearnsTheDigits) {
   if (!test::has_cpu()) GTEST_SKIP() << "too slow for the reference backend";
   TrainingOptions options;
@@ -95,7 +134,8 @@ TEST(Trainer, LearnsTheDigits) {
   options.schedule.base = 0.05;
   const Split data = split(digits(), 0.2, 1);
   const auto network = std::make_shared<const Network>(make_model("digits"));
-  const test::SessionPtr session = test::open_session(network, training_variants(options, *data.train, data.validation.get()));
+  const test::SessionPtr session =
+      test::open_session(network, training_variants(options, *data.train, data.validation.get()));
   Recorder recorder;
   const TrainingReport report = train(*session, options, *data.train, data.validation.get(), recorder, recorder.stop);
   EXPECT_GT(report.validation->accuracy, 0.95);
@@ -105,6 +145,7 @@ TEST(Trainer, LearnsTheDigits) {
 struct Resumption {
   OptimizerKind kind;
   const char* name;
+  friend std::ostream& operator<<(std::ostream& out, const Resumption& c) { return out << c.name; }
 };
 
 class Resumed : public testing::TestWithParam<Resumption> {};
@@ -146,8 +187,10 @@ TEST_P(Resumed, EqualsTheUninterruptedRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, Resumed,
-                         testing::Values(Resumption{OptimizerKind::sgd, "sgd"}, Resumption{OptimizerKind::momentum, "momentum"},
-                                         Resumption{OptimizerKind::nesterov, "nesterov"}, Resumption{OptimizerKind::adam, "adam"},
+                         testing::Values(Resumption{OptimizerKind::sgd, "sgd"},
+                                         Resumption{OptimizerKind::momentum, "momentum"},
+                                         Resumption{OptimizerKind::nesterov, "nesterov"},
+                                         Resumption{OptimizerKind::adam, "adam"},
                                          Resumption{OptimizerKind::adamw, "adamw"}),
                          [](const auto& row) { return std::string(row.param.name); });
 

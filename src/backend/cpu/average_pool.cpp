@@ -92,6 +92,7 @@ Recipe average_pool_recipe(const TaskView& view, int threads) {
   const auto& options = view.options<PoolOptions>();
   const PoolShape p = PoolShape::of(options.window, view.input(), view.output());
   const bool count_padding = options.count_padding;
+  threads = team_for(view.input().elements(), threads);
   const bool forward = view.is_forward();
   const std::size_t from = forward ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = forward ? view.written(Role::y) : view.written(Role::dx);
@@ -107,6 +108,7 @@ Recipe average_pool_recipe(const TaskView& view, int threads) {
 Recipe global_average_pool_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
   const Index positions = shape.height * shape.width, channels = shape.channels;
+  threads = team_for(shape.elements(), threads);
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);
     constexpr Index kChannels = 512;  // cut wide samples, so that a batch of one uses all threads

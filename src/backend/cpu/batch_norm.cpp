@@ -258,6 +258,7 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
 Recipe batch_norm_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
   const Index rows = shape.batch * shape.height * shape.width, channels = shape.channels;
+  threads = team_for(shape.elements(), threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
   if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);
   return fixed_recipe(view, rows, channels, threads);

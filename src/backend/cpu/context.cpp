@@ -12,6 +12,14 @@ bool has_matrix(LayerKind kind) {
 
 }  // namespace
 
+void append_task(Signature& signature, const TaskView& view) {
+  signature.push_back(static_cast<std::int64_t>(view.is_forward() ? TaskKind::forward : view.kind()));
+  for (const Operand& operand : view.operands()) {
+    signature.push_back(static_cast<std::int64_t>(operand.role));
+    signature.push_back(static_cast<std::int64_t>(operand.access));
+  }
+}
+
 Context::Context(int threads)
     : threads_(threads > 0 ? threads : omp_get_num_procs()), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
   use_threads();

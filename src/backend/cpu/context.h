@@ -9,9 +9,15 @@
 
 #include "backend/cpu/program.h"
 #include "backend/cpu/weight_layout.h"
+#include "backend/task_view.h"
 #include "network/network.h"
 
 namespace tide::cpu {
+
+// What two tasks must have in common to share a program, as numbers.
+using Signature = std::vector<std::int64_t>;
+// Adds the kind of a task and its operands' roles; a replay is as its forward task.
+void append_task(Signature& signature, const TaskView& view);
 
 class Context {
  public:
@@ -25,7 +31,6 @@ class Context {
   void use_threads() const;
 
   // The program with this signature, made by `make` if it is new. A deep network has few.
-  using Signature = std::vector<std::int64_t>;
   template <typename Make>
   [[nodiscard]] ProgramPtr program(const Signature& signature, const Make& make) {
     ProgramPtr& program = programs_[signature];

@@ -87,13 +87,9 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const auto problem = ConvolutionProblem::of(layer, network->shape(layer.inputs[0]), view.step().options.batch);
   const WeightLayout& layout = *context->weight_layout(network, layer.parameters[0]);
 
-  Context::Signature signature = problem.signature();
+  Signature signature = problem.signature();
   signature.insert(signature.end(), layout.signature.begin(), layout.signature.end());
-  signature.push_back(static_cast<std::int64_t>(view.kind() == TaskKind::replay ? TaskKind::forward : view.kind()));
-  for (const Operand& operand : view.operands()) {
-    signature.push_back(static_cast<std::int64_t>(operand.role));
-    signature.push_back(static_cast<std::int64_t>(operand.access));
-  }
+  append_task(signature, view);
   const ProgramPtr program = context->program(signature, [&] {
     if (view.is_forward()) return forward_program(view, problem, layout.stored, context->engine());
     if (view.kind() == TaskKind::backward_data)

@@ -35,6 +35,7 @@ Recipe dropout_recipe(const TaskView& view, int threads) {
   const std::size_t from = view.is_forward() ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
   const Shape shape = view.input();
+  threads = team_for(shape.elements(), threads);
   const auto rate = static_cast<float>(view.options<DropoutOptions>().rate);
   const auto layer = static_cast<std::uint32_t>(view.layer_id().index());
   constexpr std::int64_t kBlocks = 1024;  // of four numbers, drawn by one thread at a time

@@ -72,12 +72,8 @@ ProgramPtr make_program(const TaskView& view, const MatrixProblem& p, const dnnl
 Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context) {
   const MatrixProblem problem{view.step().options.batch, view.input().per_sample(), view.output().channels};
   constexpr std::int64_t kNotAConvolution = -1;
-  Context::Signature signature{kNotAConvolution, problem.batch, problem.inputs, problem.outputs,
-                               static_cast<std::int64_t>(view.is_forward() ? TaskKind::forward : view.kind())};
-  for (const Operand& operand : view.operands()) {
-    signature.push_back(static_cast<std::int64_t>(operand.role));
-    signature.push_back(static_cast<std::int64_t>(operand.access));
-  }
+  Signature signature{kNotAConvolution, problem.batch, problem.inputs, problem.outputs};
+  append_task(signature, view);
   const ProgramPtr program =
       context->program(signature, [&] { return make_program(view, problem, context->engine()); });
   return {program->workspace(), [program, context] { return program->make_kernel(context); }};

@@ -96,6 +96,7 @@ Recipe loss_recipe(const TaskView& view, int threads) {
                     y = view.is_forward() ? view.written(Role::y) : view.read(Role::y);
   const LossShape s = shape_of(view, labels);
   const Index rows = s.batch * s.positions;
+  threads = team_for(rows * s.classes, threads);
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), metric = view.written(Role::metric);
     const Index parts = std::min<Index>(threads, rows);

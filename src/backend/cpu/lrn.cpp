@@ -93,6 +93,7 @@ TIDE_CLONES void backward_rows(const LrnShape& s, const float* x, const float* d
 Recipe lrn_recipe(const TaskView& view, int threads) {
   const auto& options = view.options<LrnOptions>();
   const Shape shape = view.input();
+  threads = team_for(shape.elements(), threads);
   const LrnShape s{shape.channels, options.size / 2, static_cast<float>(options.k),
                    static_cast<float>(options.alpha / static_cast<double>(options.size)),
                    static_cast<float>(options.beta)};

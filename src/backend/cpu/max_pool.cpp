@@ -167,6 +167,7 @@ Kernel scatter_kernel(const TaskView& view, const PoolShape& p, int threads) {
 
 Recipe max_pool_recipe(const TaskView& view, int threads) {
   const PoolShape shape = PoolShape::of(view.options<PoolOptions>().window, view.input(), view.output());
+  threads = team_for(view.input().elements(), threads);
   const auto indices = view.is_forward() ? view.find_written(Role::indices) : view.find_read(Role::indices);
   const bool small = !indices || view.tensor(*indices).type == DataType::u8;
   if (view.is_forward())

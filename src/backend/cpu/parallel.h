@@ -38,7 +38,11 @@ void parallel_ranges(int threads, std::int64_t count, std::int64_t grain, const 
   });
 }
 
-// A part of an elementwise task below this many elements is not worth waking a thread for.
-inline constexpr std::int64_t kElementGrain = 8192;
+// A part with fewer elements than this is not worth waking a thread for: where cores are
+// shared with other programs, a wake-up may take longer than a large task.
+inline constexpr std::int64_t kElementGrain = 32768;
+
+// The threads to use for a task over this many elements.
+inline int team_for(std::int64_t elements, int threads) { return elements < 2 * kElementGrain ? 1 : threads; }
 
 }  // namespace tide::cpu

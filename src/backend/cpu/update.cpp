@@ -13,8 +13,8 @@ using Index = std::int64_t;
 
 // Rates of one update, in the precision of the weights.
 struct Rates {
-  float rate, clip, decay;  // decay: added to the gradient
-  float momentum;
+  float rate, clip, decay;                   // decay: added to the gradient
+  float momentum, of_gradient, of_velocity;  // what the weight moves by
   float beta1, rest1, beta2, rest2, epsilon;
   float shrink;                 // adamw: factor of the weight
   float step, deviation_scale;  // adam: bias-corrected
@@ -34,6 +34,7 @@ TIDE_CLONES void sgd(const Rates& rates, const Arrays& a, Index begin, Index end
   for (Index i = begin; i < end; ++i) new_weight[i] = weight[i] - r.rate * (r.clip * gradient[i] + r.decay * weight[i]);
 }
 
+// Nesterov's too: it looks ahead by one more step of the velocity.
 TIDE_CLONES void momentum(const Rates& rates, const Arrays& a, Index begin, Index end) {
   const Rates r = rates;
   const float *gradient = a.gradient, *weight = a.weight, *first = a.first;
@@ -43,20 +44,7 @@ TIDE_CLONES void momentum(const Rates& rates, const Arrays& a, Index begin, Inde
     const float g = r.clip * gradient[i] + r.decay * weight[i];
     const float velocity = r.momentum * first[i] + g;
     new_first[i] = velocity;
-    new_weight[i] = weight[i] - r.rate * velocity;
-  }
-}
-
-TIDE_CLONES void nesterov(const Rates& rates, const Arrays& a, Index begin, Index end) {
-  const Rates r = rates;
-  const float *gradient = a.gradient, *weight = a.weight, *first = a.first;
-  float *new_weight = a.new_weight, *new_first = a.new_first;
-#pragma omp simd
-  for (Index i = begin; i < end; ++i) {
-    const float g = r.clip * gradient[i] + r.decay * weight[i];
-    const float velocity = r.momentum * first[i] + g;
-    new_first[i] = velocity;
-    new_weight[i] = weight[i] - r.rate * (g + r.momentum * velocity);
+    new_weight[i] = weight[i] - r.rate * (r.of_gradient * g + r.of_velocity * velocity);
   }
 }
 
@@ -89,7 +77,10 @@ Rates rates_of(const OptimizerOptions& options, const StepState& state, double c
   r.rate = static_cast<float>(state.learning_rate);
   r.clip = static_cast<float>(clip);
   r.decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay);
+  const bool nesterov = options.kind == OptimizerKind::nesterov;
   r.momentum = static_cast<float>(options.momentum);
+  r.of_gradient = nesterov ? 1.0F : 0.0F;
+  r.of_velocity = nesterov ? r.momentum : 1.0F;
   r.beta1 = static_cast<float>(options.beta1);
   r.rest1 = static_cast<float>(1 - options.beta1);
   r.beta2 = static_cast<float>(options.beta2);
@@ -115,10 +106,8 @@ Recipe update_recipe(const TaskView& view, int threads) {
   const auto first = view.find_read(Role::first_moment), second = view.find_read(Role::second_moment);
   const auto new_first = view.find_written(Role::first_moment), new_second = view.find_written(Role::second_moment);
   const Index count = stored_floats(view, weight);
-  const auto function = options.kind == OptimizerKind::sgd        ? sgd
-                        : options.kind == OptimizerKind::momentum ? momentum
-                        : options.kind == OptimizerKind::nesterov ? nesterov
-                                                                  : adam;
+  const bool has_velocity = options.kind == OptimizerKind::momentum || options.kind == OptimizerKind::nesterov;
+  const auto function = options.kind == OptimizerKind::sgd ? sgd : has_velocity ? momentum : adam;
   return recipe([=](const Launch& launch) {
     double clip = 1;
     if (norm)

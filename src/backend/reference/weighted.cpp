@@ -42,27 +42,14 @@ void sum_bias(const ReferenceTask& task, const Values& dy, std::int64_t channels
   for (std::size_t i = 0; i < dy.size(); ++i) d_bias[i % static_cast<std::size_t>(channels)] += dy[i];
 }
 
-}  // namespace
-
-void run_convolution(const ReferenceTask& task) {
-  const auto& options = task.view.options<ConvolutionOptions>();
-  const bool transposed = task.view.layer_kind() == LayerKind::transposed_convolution;
-  const Grid input{task.view.input()}, output{task.view.output()};
-  // Visits (x index, y index, weight index) of every product.
-  const auto for_each = [&](auto visit) {
-    if (transposed)
-      for_each_product(options, output, input,
-                       [&](auto large, auto small, auto weight) { visit(small, large, weight); });
-    else
-      for_each_product(options, input, output,
-                       [&](auto large, auto small, auto weight) { visit(large, small, weight); });
-  };
-
+// All passes of a layer whose products for_each visits as (x index, y index, weight index).
+template <typename ForEach>
+void run_products(const ReferenceTask& task, std::int64_t channels, const ForEach& for_each) {
   if (task.view.is_forward()) {
     const Values &x = task.in(Role::x), &weight = task.in(Role::weight);
     Values& y = task.out(Role::y);
     for_each([&](auto i, auto o, auto k) { y[o] += x[i] * weight[k]; });
-    add_bias(task, y, output.shape.channels);
+    add_bias(task, y, channels);
   } else if (task.view.kind() == TaskKind::backward_data) {
     const Values &dy = task.in(Role::dy), &weight = task.in(Role::weight);
     Values& dx = task.out(Role::dx);
@@ -71,13 +58,28 @@ void run_convolution(const ReferenceTask& task) {
     const Values &x = task.in(Role::x), &dy = task.in(Role::dy);
     Values& d_weight = task.out(Role::d_weight);
     for_each([&](auto i, auto o, auto k) { d_weight[k] += x[i] * dy[o]; });
-    sum_bias(task, dy, output.shape.channels);
+    sum_bias(task, dy, channels);
   }
+}
+
+}  // namespace
+
+void run_convolution(const ReferenceTask& task) {
+  const auto& options = task.view.options<ConvolutionOptions>();
+  const bool transposed = task.view.layer_kind() == LayerKind::transposed_convolution;
+  const Grid input{task.view.input()}, output{task.view.output()};
+  run_products(task, output.shape.channels, [&](auto visit) {
+    if (transposed)
+      for_each_product(options, output, input,
+                       [&](auto large, auto small, auto weight) { visit(small, large, weight); });
+    else
+      for_each_product(options, input, output, visit);
+  });
 }
 
 void run_fully_connected(const ReferenceTask& task) {
   const Grid input{task.view.input()}, output{task.view.output()};
-  const auto for_each = [&](auto visit) {
+  run_products(task, output.shape.channels, [&](auto visit) {
     for (std::int64_t n = 0; n < input.shape.batch; ++n)
       for (std::int64_t o = 0; o < output.shape.channels; ++o)
         for (std::int64_t c = 0; c < input.shape.channels; ++c)
@@ -87,23 +89,7 @@ void run_fully_connected(const ReferenceTask& task) {
                   ((o * input.shape.channels + c) * input.shape.height + h) * input.shape.width + w;
               visit(input.at(n, c, h, w), output.at(n, o, 0, 0), static_cast<std::size_t>(weight));
             }
-  };
-
-  if (task.view.is_forward()) {
-    const Values &x = task.in(Role::x), &weight = task.in(Role::weight);
-    Values& y = task.out(Role::y);
-    for_each([&](auto i, auto o, auto k) { y[o] += x[i] * weight[k]; });
-    add_bias(task, y, output.shape.channels);
-  } else if (task.view.kind() == TaskKind::backward_data) {
-    const Values &dy = task.in(Role::dy), &weight = task.in(Role::weight);
-    Values& dx = task.out(Role::dx);
-    for_each([&](auto i, auto o, auto k) { dx[i] += dy[o] * weight[k]; });
-  } else {
-    const Values &x = task.in(Role::x), &dy = task.in(Role::dy);
-    Values& d_weight = task.out(Role::d_weight);
-    for_each([&](auto i, auto o, auto k) { d_weight[k] += x[i] * dy[o]; });
-    sum_bias(task, dy, output.shape.channels);
-  }
+  });
 }
 
 }  // namespace tide::reference
