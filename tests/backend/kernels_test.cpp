@@ -31,7 +31,7 @@ std::vector<double> random_values(std::size_t count, unsigned seed) {
 class KernelTest : public testing::Test {
  protected:
   void SetUp() override {
-    backend_ = cpu_backend();
+    backend_ = cpu_backend(1);
     if (backend_ == nullptr) GTEST_SKIP() << "this build has no cpu backend";
   }
 

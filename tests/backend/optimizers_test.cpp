@@ -112,7 +112,7 @@ TEST_P(OptimizerTest, OfReferenceFollowsPyTorch) {
 }
 
 TEST_P(OptimizerTest, OfCpuFollowsPyTorch) {
-  const auto backend = cpu_backend();
+  const auto backend = cpu_backend(1);
   if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
   check(*backend, GetParam().options);
 }

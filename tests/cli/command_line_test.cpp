@@ -168,7 +168,7 @@ TEST_F(CommandLine, PlanPrintsTheGoldenFigures) {
 TEST_F(CommandLine, OtherCommandsWork) {
   for (const char* command : {"models", "models --json", "doctor", "summary lenet", "summary lenet --json", "--help", "--version", "plan --help",
                               "compare lenet --backend null", "compare lenet --backend null --json", "plan lenet --inference --backend null",
-                              "eval digits --backend reference --batch 60", "plan lenet --backend null --memory auto"}) {
+                              "eval digits --backend reference --batch 16 --validation 0.02", "plan lenet --backend null --memory auto"}) {
     const Outcome outcome = tide(command);
     EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
     EXPECT_FALSE(outcome.out.empty()) << command;
@@ -177,7 +177,7 @@ TEST_F(CommandLine, OtherCommandsWork) {
 }
 
 TEST_F(CommandLine, TrainingIsTheSameWithinABudget) {
-  const std::string common = "train digits --backend reference --batch 16 --steps 3 --json ";
+  const std::string common = "train digits --backend reference --batch 16 --steps 3 --validation 0.02 --json ";
   const json unlimited = json::parse(tide(common + "--policy baseline").out);
   const Outcome outcome = tide(common + "--memory " + std::to_string(unlimited["peak_bytes"].get<std::int64_t>() / 2));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -192,12 +192,12 @@ TEST_F(CommandLine, AnInterruptSavesTheCheckpoint) {
   const std::filesystem::path err = folder_ / "err";
   // timeout sends SIGINT to a run that would take far longer.
   const std::string command = std::string("timeout -s INT 2 ") + TIDE_BINARY +
-                              " train digits --backend reference --batch 16 --epochs 100000 --save " + checkpoint + " > /dev/null 2> " + err.string();
+                              " train digits --backend reference --batch 16 --epochs 100000 --validation 0.02 --save " + checkpoint + " > /dev/null 2> " + err.string();
   const int status = std::system(command.c_str());
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_TRUE(std::filesystem::exists(checkpoint)) << read_file(err);
   EXPECT_NE(read_file(err).find("interrupted"), std::string::npos);
-  EXPECT_EQ(tide("eval digits --backend reference --batch 60 --resume " + checkpoint).code, 0);
+  EXPECT_EQ(tide("eval digits --backend reference --batch 16 --validation 0.02 --resume " + checkpoint).code, 0);
 }
 
 }  // namespace
