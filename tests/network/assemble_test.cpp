@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "network/network.h"
 
@@ -109,12 +108,10 @@ TEST(Assemble, FreezesAndMirrors) {
 }
 
 TEST(Assemble, AHundredThousandLayersBackwards) {
-  const auto start = std::chrono::steady_clock::now();
   std::vector<LayerSpec> specs;
   for (int i = 100'000; i > 0; --i) specs.push_back(relu(fmt::format("r{}", i), fmt::format("r{}", i - 1)));
   specs.push_back(spec(LayerKind::input, "r0", {}, InputOptions{{1, 1, 1, 1}}));
   EXPECT_EQ(assemble("deep", specs).layers.size(), 100'001U);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));  // far less on an idle machine
   specs.back() = relu("r0", "r100000");
   EXPECT_NE(error_of(specs).find("cycle"), std::string::npos);
 }

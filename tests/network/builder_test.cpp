@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 
 namespace tide {
 namespace {
@@ -172,14 +171,12 @@ TEST(Network, FingerprintChangesWithEverything) {
 }
 
 TEST(Builder, DepthIsNoLimit) {
-  const auto start = std::chrono::steady_clock::now();
   Builder net("deep");
   Value x = net.input({1, 2, 2, 2});
   for (int i = 0; i < 100'000; ++i) x = net.relu(x);
   net.softmax_cross_entropy(x);
   const Network network = std::move(net).build();
   EXPECT_EQ(network.layers.size(), 100'002U);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));  // far less on an idle machine
 }
 
 }  // namespace
