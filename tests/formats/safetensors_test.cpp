@@ -133,9 +133,8 @@ std::vector<Damage> damages() {
     return entry(fmt::format(R"("dtype":{},"shape":{},"data_offsets":{})", dtype, shape, offsets));
   };
   const auto two = [](const std::string& first, const std::string& second) {
-    return fmt::format(
-        R"({{"v":{{"dtype":"F32","shape":[2],"data_offsets":{}}},"w":{{"dtype":"F32","shape":[2],"data_offsets":{}}}}})",
-        first, second);
+    const std::string vector = R"({"dtype":"F32","shape":[2],"data_offsets":)";
+    return R"({"v":)" + vector + first + R"(},"w":)" + vector + second + "}}";
   };
   return {
       {"Empty", "", "too short"},

@@ -17,7 +17,7 @@ Place weights_place(Program& program, std::size_t position, const Layout& stored
 }
 
 ProgramPtr forward_program(const TaskView& view, const ConvolutionProblem& problem, const Layout& stored,
-                           const dnnl::engine& engine) {
+                           const dnnl::engine& engine, int threads) {
   Program program(engine);
   const dnnl::primitive_desc primitive = problem.forward(engine);
   const Layout wanted = primitive.query_md(dnnl::query::weights_md);
@@ -26,12 +26,12 @@ ProgramPtr forward_program(const TaskView& view, const ConvolutionProblem& probl
                                   {DNNL_ARG_WEIGHTS, wanted, weights},
                                   {DNNL_ARG_DST, problem.y(), operand_place(view.written(Role::y))}};
   if (problem.options.bias) arguments.push_back({DNNL_ARG_BIAS, problem.bias(), operand_place(view.read(Role::bias))});
-  program.call(primitive, std::move(arguments));
+  program.call(primitive, std::move(arguments), problem.scratch_slack(threads));
   return std::make_shared<const Program>(std::move(program));
 }
 
 ProgramPtr backward_data_program(const TaskView& view, const ConvolutionProblem& problem, const Layout& stored,
-                                 const dnnl::engine& engine) {
+                                 const dnnl::engine& engine, int threads) {
   Program program(engine);
   const Place dy = operand_place(view.read(Role::dy)), dx = operand_place(view.written(Role::dx));
   const bool mirrored = problem.is_mirrored();
@@ -41,12 +41,13 @@ ProgramPtr backward_data_program(const TaskView& view, const ConvolutionProblem&
   const Place weights = weights_place(program, view.read(Role::weight), source, wanted);
   program.call(primitive, {{mirrored ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, problem.y(), dy},
                            {DNNL_ARG_WEIGHTS, wanted, weights},
-                           {mirrored ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, problem.x(), dx}});
+                           {mirrored ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, problem.x(), dx}},
+               problem.scratch_slack(threads));
   return std::make_shared<const Program>(std::move(program));
 }
 
 ProgramPtr backward_weights_program(const TaskView& view, const ConvolutionProblem& problem, const Layout& stored,
-                                    const dnnl::engine& engine) {
+                                    const dnnl::engine& engine, int threads) {
   Program program(engine);
   const dnnl::primitive_desc primitive = problem.backward_weights(engine);
   const Layout made = primitive.query_md(dnnl::query::diff_weights_md);
@@ -64,11 +65,11 @@ ProgramPtr backward_weights_program(const TaskView& view, const ConvolutionProbl
     bias = view.accumulates(bias_target.value) ? program.reserve(problem.bias().get_size()) : bias_target;
     arguments.push_back({DNNL_ARG_DIFF_BIAS, problem.bias(), bias});
   }
-  program.call(primitive, std::move(arguments));
+  program.call(primitive, std::move(arguments), problem.scratch_slack(threads));
   const auto add = [&program](Place to, Place from, std::size_t bytes) {
-    program.call([=](const Launch& launch, int threads) {
+    program.call([=](const Launch& launch, int team) {
       add_floats(reinterpret_cast<float*>(to.address(launch)), reinterpret_cast<const float*>(from.address(launch)),
-                 static_cast<std::int64_t>(bytes / sizeof(float)), threads);
+                 static_cast<std::int64_t>(bytes / sizeof(float)), team);
     });
   };
   if (made != stored)
@@ -91,10 +92,10 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   signature.insert(signature.end(), layout.signature.begin(), layout.signature.end());
   append_task(signature, view);
   const ProgramPtr program = context->program(signature, [&] {
-    if (view.is_forward()) return forward_program(view, problem, layout.stored, context->engine());
+    if (view.is_forward()) return forward_program(view, problem, layout.stored, context->engine(), context->threads());
     if (view.kind() == TaskKind::backward_data)
-      return backward_data_program(view, problem, layout.stored, context->engine());
-    return backward_weights_program(view, problem, layout.stored, context->engine());
+      return backward_data_program(view, problem, layout.stored, context->engine(), context->threads());
+    return backward_weights_program(view, problem, layout.stored, context->engine(), context->threads());
   });
   return {program->workspace(), [program, context] { return program->make_kernel(context); }};
 }

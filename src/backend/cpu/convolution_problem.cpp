@@ -1,5 +1,7 @@
 #include "backend/cpu/convolution_problem.h"
 
+#include <algorithm>
+
 #include "backend/cpu/program.h"
 
 namespace tide::cpu {
@@ -105,6 +107,16 @@ ConvolutionProblem ConvolutionProblem::mirrored() const {
   mirror.options.channels = input.channels;
   mirror.options.bias = false;
   return mirror;
+}
+
+std::size_t ConvolutionProblem::scratch_slack(int threads) const {
+  const Window& w = options.window;
+  const bool strided = w.stride_height > 1 || w.stride_width > 1;
+  const bool even = input.channels % 16 == 0 && output.channels % 16 == 0;
+  if (w.kernel_height != 1 || w.kernel_width != 1 || !strided || even) return 0;
+  const std::int64_t positions = std::max(input.height * input.width, output.height * output.width);
+  const std::int64_t channels = (std::max(input.channels, output.channels) + 15) / 16 * 16;
+  return Bytes(checked_multiply(checked_multiply(positions, channels), 4 * std::int64_t{threads})).size();
 }
 
 dnnl::primitive_desc ConvolutionProblem::forward(const dnnl::engine& engine) const {

@@ -31,6 +31,11 @@ struct ConvolutionProblem {
   [[nodiscard]] bool is_mirrored() const;
   [[nodiscard]] ConvolutionProblem mirrored() const;
 
+  // Bytes to keep free behind the scratchpad of this problem's primitives. oneDNN 2.6 gathers
+  // the input of a strided 1x1 convolution into scratch rows of 16 channels each, but books
+  // rows of the channels there are: with other counts it writes behind what it asked for.
+  [[nodiscard]] std::size_t scratch_slack(int threads) const;
+
   [[nodiscard]] dnnl::primitive_desc forward(const dnnl::engine& engine) const;
   [[nodiscard]] dnnl::primitive_desc backward_data(const dnnl::engine& engine) const;
   [[nodiscard]] dnnl::primitive_desc backward_weights(const dnnl::engine& engine) const;

@@ -60,8 +60,8 @@ Place Program::reserve(std::size_t bytes) {
   return place;
 }
 
-void Program::call(const dnnl::primitive_desc_base& primitive, std::vector<Argument> arguments) {
-  scratch_ = std::max(scratch_, aligned(primitive.scratchpad_desc().get_size()));
+void Program::call(const dnnl::primitive_desc_base& primitive, std::vector<Argument> arguments, std::size_t slack) {
+  scratch_ = std::max(scratch_, aligned(primitive.scratchpad_desc().get_size() + slack));
   stages_.push_back({primitive, std::move(arguments), {}});
 }
 

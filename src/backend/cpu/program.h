@@ -37,8 +37,8 @@ class Program {
 
   // Workspace for the whole run of the task.
   [[nodiscard]] Place reserve(std::size_t bytes);
-  // Runs a primitive that was described with a user scratchpad.
-  void call(const dnnl::primitive_desc_base& primitive, std::vector<Argument> arguments);
+  // Runs a primitive that was described with a user scratchpad; `slack` bytes stay free behind it.
+  void call(const dnnl::primitive_desc_base& primitive, std::vector<Argument> arguments, std::size_t slack = 0);
   // Copies into another layout, or adds to what is there.
   void reorder(const dnnl::memory::desc& from, Place source, const dnnl::memory::desc& to, Place target,
                bool accumulate = false);
