@@ -6,22 +6,51 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cost/model.h"
 #include "plan/plan.h"
 
 namespace tide {
 
+// SuperNeurons' strategies for bringing back what was dropped (its section 3.4).
+enum class Recompute : std::uint8_t {
+  none,        // nothing is dropped
+  speed,       // a segment is run again once and kept until its last use
+  memory,      // it is run again for each backward task, which keeps only what it reads
+  cost_aware,  // speed where that does not raise the peak of `memory`, memory elsewhere
+};
+[[nodiscard]] std::string_view recompute_name(Recompute recompute);
+[[nodiscard]] Recompute recompute_from_name(std::string_view name);
+
+// Whom the tensor cache evicts first.
+enum class Replacement : std::uint8_t {
+  lru,       // least recently used: the paper's Algorithm 2
+  fifo,      // longest on the device
+  largest,   // most bytes
+  next_use,  // used again last: known here, since a step's order is
+};
+[[nodiscard]] std::string_view replacement_name(Replacement replacement);
+[[nodiscard]] Replacement replacement_from_name(std::string_view name);
+
 struct PlannerOptions {
   std::optional<Bytes> memory;       // device budget; none: unlimited
-  std::optional<Bytes> host_memory;
-  bool in_place = true;              // liveness and sharing: results may overwrite dead operands
+  std::optional<Bytes> host_memory;  // likewise
+  std::optional<Bytes> disk_memory;  // none: there is no disk tier
+  bool in_place = true;              // results may overwrite dead operands
+  // offload and superneurons:
+  Recompute recompute = Recompute::cost_aware;
+  bool cache = true;  // things move and are run again only where memory is short; off: always
+  Replacement replacement = Replacement::next_use;
+  std::vector<LayerKind> checkpoints;  // whose outputs move (offload) or are not dropped; empty: the paper's
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.
 struct PlanResult {
   std::optional<Plan> plan;
-  Bytes floor;                  // the smallest budget this policy can work with
+  Bytes floor;                  // the smallest device budget this policy can work with
+  Bytes host_floor;             // and at this device budget, the smallest host budget
+  Tier short_of = Tier::device; // which of the two was too small, where there is no plan
   std::string bottleneck_task;  // the task that needs it
   double plan_seconds = 0;      // without the checker
   double check_seconds = 0;
