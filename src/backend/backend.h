@@ -58,6 +58,15 @@ class Backend {
   // Device memory, 256-byte aligned. Throws an Error that states the size.
   [[nodiscard]] virtual std::byte* allocate(Bytes bytes) = 0;
   virtual void release(std::byte* memory, Bytes bytes) noexcept = 0;
+
+  // Host memory for what leaves the device, 256-byte aligned. A device that copies by itself
+  // wants it pinned.
+  [[nodiscard]] virtual std::byte* allocate_host(Bytes bytes);
+  virtual void release_host(std::byte* memory, Bytes bytes) noexcept;
+
+  // Copies between device and host memory; over when it returns. Called while kernels run, and
+  // for each direction from a thread of its own.
+  virtual void copy(std::byte* to, const std::byte* from, Bytes bytes);
 };
 
 // "cpu", "reference" or "null". Always links: for a backend that this build leaves out, the Error

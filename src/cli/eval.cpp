@@ -27,13 +27,13 @@ int run(const Arguments& arguments) {
   SessionOptions options;
   options.backend = arguments.step.backend_name();
   options.threads = arguments.step.threads;
-  options.memory = arguments.budget.device();
-  options.host_memory = arguments.budget.host();
+  options.planner.memory = arguments.budget.device();
+  options.planner.host_memory = arguments.budget.host();
   options.seed = arguments.data.seed;
   options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
   auto opened = Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, options.policy, options.memory));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, options.policy, options.planner.memory));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);

@@ -98,8 +98,8 @@ int run(const Arguments& arguments) {
   session_options.backend = arguments.step.backend_name();
   session_options.threads = arguments.step.threads;
   session_options.policy = arguments.policy;
-  session_options.memory = arguments.budget.device();
-  session_options.host_memory = arguments.budget.host();
+  session_options.planner.memory = arguments.budget.device();
+  session_options.planner.host_memory = arguments.budget.host();
   session_options.rules = arguments.step.rule_set();
   session_options.seed = arguments.data.seed;
   session_options.optimizer = arguments.step.optimizer_options();
@@ -109,7 +109,7 @@ int run(const Arguments& arguments) {
   const Dataset* const validation = data.validation.get();
   auto opened = Session::open(network, training_variants(options, *data.train, validation), session_options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.policy, session_options.memory));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.policy, session_options.planner.memory));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
@@ -125,7 +125,7 @@ int run(const Arguments& arguments) {
   fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(), arguments.step.batch,
              session.plan(full).policy, data.train->name(), session.backend().description());
   fmt::print(out, "planned peak {}{}\n", format_size(summary.peak_bytes),
-             session_options.memory ? fmt::format(" of {}", format_size(*session_options.memory)) : "");
+             session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "");
 
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);

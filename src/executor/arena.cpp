@@ -2,8 +2,17 @@
 
 namespace tide {
 
-Arena::Arena(Backend& backend, Bytes size) : backend_(backend), size_(size), memory_(backend.allocate(size)) {}
+Arena::Arena(Backend& backend, Bytes size, Tier tier)
+    : backend_(backend),
+      size_(size),
+      tier_(tier),
+      memory_(tier == Tier::device ? backend.allocate(size) : backend.allocate_host(size)) {}
 
-Arena::~Arena() { backend_.release(memory_, size_); }
+Arena::~Arena() {
+  if (tier_ == Tier::device)
+    backend_.release(memory_, size_);
+  else
+    backend_.release_host(memory_, size_);
+}
 
 }  // namespace tide

@@ -1,15 +1,16 @@
-// The device memory of a job: one allocation, made up front, that every step variant of
-// the job works in. Keeps the high-water mark of what was really handed out.
+// The device or host memory of a job: one allocation, made up front, that every step variant
+// of the job works in.
 #pragma once
 
 #include "backend/backend.h"
+#include "base/tier.h"
 
 namespace tide {
 
 class Arena {
  public:
-  // Throws an Error that states the size where the device does not have it.
-  Arena(Backend& backend, Bytes size);
+  // Throws an Error that states the size where there is not so much. REQUIRES: not Tier::disk.
+  Arena(Backend& backend, Bytes size, Tier tier = Tier::device);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -20,6 +21,7 @@ class Arena {
  private:
   Backend& backend_;
   Bytes size_;
+  Tier tier_;
   std::byte* memory_;
 };
 

@@ -1,58 +1,99 @@
 #include "executor/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace tide {
+namespace {
 
-Executor::Executor(const Plan& plan, Backend& backend, Arena& arena, const ExecutorOptions& options)
-    : backend_(backend), arena_(arena), phase_(&plan.phases.front()), record_(options.record) {
+std::string storage_name(const Step& step, StorageId storage) {
+  for (std::size_t t = 0; t < step.tensors.size(); ++t)
+    if (step.tensors[t].storage == storage) return tensor_name(step, TensorId(t));
+  return fmt::format("storage {}", storage.value());
+}
+
+std::string_view reason(const std::exception_ptr& error, std::string& text) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& caught) {
+    text = caught.what();
+  } catch (...) {
+    text = "an unknown exception";
+  }
+  return text;
+}
+
+}  // namespace
+
+Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const ExecutorOptions& options)
+    : backend_(backend),
+      arena_(tiers.device),
+      phase_(&plan.phases.front()),
+      link_(backend, options.link_bytes_per_second),
+      record_(options.record) {
   if (plan.phases.size() != 1 || phase_->repeat != 1)
     throw Error("the plan has several rounds, which this executor does not run; plan with one batch per step");
-  Bytes device, host;
-  for (const Residency& r : phase_->residencies) {
-    Bytes& top = r.tier == Tier::device ? device : host;
-    top = std::max(top, r.address + aligned_bytes(*phase_, r));
-    if (r.tier == Tier::disk) throw Error("the plan spills to disk, which this executor does not do; plan with more host memory");
+  find_memory(tiers);
+  prepare();
+  if (options.guard) {
+    std::vector<std::byte*> stays, workspaces;
+    for (const Residency& r : phase_->residencies) stays.push_back(locate(r.tier, r.address));
+    for (const Op& op : phase_->ops) workspaces.push_back(arena_.at(op.workspace));
+    guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
   }
+  if (record_) timeline_.spans.resize(ops_.size());
+  const bool copies = std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
+  if (copies && !guard_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
+}
+
+void Executor::find_memory(const Tiers& tiers) {
+  std::array<Bytes, kTiers> needed;
+  for (const Residency& r : phase_->residencies) {
+    Bytes& top = needed[static_cast<std::size_t>(r.tier)];
+    top = std::max(top, r.address + aligned_bytes(*phase_, r));
+  }
+  Bytes& device = needed[static_cast<std::size_t>(Tier::device)];
   for (const Op& op : phase_->ops)
     if (op.kind == OpKind::run)
       device = std::max(device, op.workspace + phase_->step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
   if (device > arena_.size())
     throw Error("the plan needs {} bytes of device memory, the arena has {}", device.count(), arena_.size().count());
-  host_ = std::make_unique<std::byte[]>(host.size());
-  prepare();
-  if (options.guard) {
-    std::vector<std::byte*> stays, workspaces;
-    for (const Residency& r : phase_->residencies) stays.push_back(locate(r));
-    for (const Op& op : phase_->ops) workspaces.push_back(arena_.at(op.workspace));
-    guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
-  }
-  if (record_) timeline_.spans.resize(ops_.size());
+
+  const Bytes host = needed[static_cast<std::size_t>(Tier::host)];
+  if (!host.is_zero() && tiers.host == nullptr) own_host_ = std::make_unique<Arena>(backend_, host, Tier::host);
+  host_ = own_host_ ? own_host_.get() : tiers.host;
+  if (host_ != nullptr && host > host_->size())
+    throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
+
+  const Bytes disk = needed[static_cast<std::size_t>(Tier::disk)];
+  disk_ = tiers.disk;
+  if (!disk.is_zero() && disk_ == nullptr)
+    throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory", disk.count());
+  if (!disk.is_zero() && disk > disk_->size())
+    throw Error("the plan needs {} bytes of disk, the spill file has {}", disk.count(), disk_->size().count());
 }
 
-std::byte* Executor::locate(const Residency& residency) const {
-  return residency.tier == Tier::device ? arena_.at(residency.address) : host_.get() + residency.address.size();
+std::byte* Executor::locate(Tier tier, Bytes address) const {
+  if (tier == Tier::disk) return nullptr;
+  return tier == Tier::device ? arena_.at(address) : host_->at(address);
 }
 
 void Executor::prepare() {
   const Step& step = *phase_->step;
   const std::size_t count = phase_->ops.size();
   entry_.resize(step.storages.size());
-  // Where each storage is, op by op.
+  // Where each storage is, tier by tier, op by op.
   std::vector<std::vector<std::uint32_t>> begins(count);
-  std::vector<std::byte*> device(step.storages.size()), host(step.storages.size());
+  std::array<std::vector<Bytes>, kTiers> current;
+  for (auto& tier : current) tier.resize(step.storages.size());
+  const auto enter = [&](const Residency& r) { current[static_cast<std::size_t>(r.tier)][r.storage.index()] = r.address; };
   std::vector<Bytes> tops(count);
-  const auto enter = [&](const Residency& r) {
-    (r.tier == Tier::device ? device : host)[r.storage.index()] = locate(r);
-  };
   for (std::uint32_t r = 0; r < phase_->residencies.size(); ++r) {
     const Residency& residency = phase_->residencies[r];
     const Bytes end = residency.tier == Tier::device ? residency.address + aligned_bytes(*phase_, residency) : Bytes();
     if (residency.first == kEntry) {
       enter(residency);
-      entry_[residency.storage.index()] = locate(residency);
+      entry_[residency.storage.index()] = locate(residency.tier, residency.address);
       entry_top_ = std::max(entry_top_, end);
     } else {
       const auto first = static_cast<std::size_t>(residency.first);
@@ -61,24 +102,22 @@ void Executor::prepare() {
     }
   }
 
+  const auto& device = current[static_cast<std::size_t>(Tier::device)];
   ops_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Op& op = phase_->ops[i];
     Prepared& prepared = ops_[i];
     for (const std::uint32_t r : begins[i]) enter(phase_->residencies[r]);
     prepared.top = tops[i];
+    prepared.lane = op.lane;
     if (op.kind == OpKind::copy) {
-      const auto address = [&](Tier tier) { return (tier == Tier::device ? device : host)[op.storage.index()]; };
-      prepared.copy_from = address(op.from);
-      prepared.copy_to = address(op.to);
-      prepared.copy_bytes = step.storage(op.storage).bytes;
-      prepared.to = op.to;
+      prepare_copy(op, current, prepared);
       continue;
     }
     prepared.kernel = backend_.prepare(step, op.task, op.algorithm);
     prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
     for (const Operand& operand : step.operands_of(op.task))
-      addresses_.push_back(device[step.tensor(operand.tensor).storage.index()]);
+      addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()]));
     const Bytes workspace = step.algorithms_of(op.task)[op.algorithm].workspace;
     if (workspace.is_zero()) continue;
     prepared.workspace = arena_.at(op.workspace);
@@ -86,32 +125,86 @@ void Executor::prepare() {
   }
 }
 
-void Executor::run_op(const Prepared& op, const StepState& state) {
-  high_water_ = std::max(high_water_, op.top);
-  if (op.kernel) {
-    op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, &state});
-    return;
+void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const {
+  const auto address = [&](Tier tier) { return current[static_cast<std::size_t>(tier)][op.storage.index()]; };
+  prepared.copy_bytes = phase_->step->storage(op.storage).bytes;
+  prepared.copy_from = locate(op.from, address(op.from));
+  prepared.copy_to = locate(op.to, address(op.to));
+  prepared.file_offset = address(Tier::disk);
+  if (op.to == Tier::disk)
+    prepared.route = Route::spill;
+  else if (op.from == Tier::disk)
+    prepared.route = Route::fetch;
+  else
+    prepared.route = op.to == Tier::device ? Route::in : Route::out;
+}
+
+void Executor::move(const Prepared& op) {
+  switch (op.route) {
+    case Route::out:
+    case Route::in: return link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+    case Route::spill: return disk_->write(op.file_offset, op.copy_from, op.copy_bytes);
+    case Route::fetch: return disk_->read(op.file_offset, op.copy_to, op.copy_bytes);
   }
-  std::memcpy(op.copy_to, op.copy_from, op.copy_bytes.size());
-  (op.to == Tier::device ? copied_in_ : copied_out_) += op.copy_bytes;
+}
+
+void Executor::run_op(std::size_t index) {
+  const auto now = [this] { return std::chrono::duration<double>(Clock::now() - start_).count(); };
+  const Prepared& op = ops_[index];
+  Totals& totals = totals_[static_cast<std::size_t>(op.lane)];
+  totals.top = std::max(totals.top, op.top);
+  const double begin = record_ ? now() : 0;
+  if (op.kernel) {
+    op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
+  } else {
+    move(op);
+    totals.moved[static_cast<std::size_t>(op.route)] += op.copy_bytes;
+  }
+  if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, now()};
+}
+
+void Executor::run_in_order() {
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    if (guard_) guard_->before(i);
+    try {
+      run_op(i);
+    } catch (...) {
+      throw failure(i, std::current_exception());
+    }
+    if (guard_) guard_->after(i);
+  }
 }
 
 void Executor::run(const StepState& state) {
-  using Clock = std::chrono::steady_clock;
-  high_water_ = std::max(high_water_, entry_top_);
-  copied_out_ = copied_in_ = Bytes();
+  state_ = &state;
+  totals_ = {};
   if (guard_) guard_->begin_step();
-  const auto start = Clock::now();
-  const auto now = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  for (std::size_t i = 0; i < ops_.size(); ++i) {
-    if (guard_) guard_->before(i);
-    const double begin = record_ ? now() : 0;
-    run_op(ops_[i], state);
-    if (record_) timeline_.spans[i] = {static_cast<std::int32_t>(i), begin, now()};
-    if (guard_) guard_->after(i);
+  start_ = Clock::now();
+  if (lanes_) {
+    const Lanes::Outcome outcome = lanes_->run_step();
+    if (outcome.error) throw failure(outcome.op, outcome.error);
+  } else {
+    run_in_order();
   }
-  timeline_.seconds = now();
+  timeline_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  high_water_ = std::max(high_water_, entry_top_);
+  for (const Totals& totals : totals_) high_water_ = std::max(high_water_, totals.top);
   if (guard_) guard_->end_step();
+}
+
+Error Executor::failure(std::size_t index, const std::exception_ptr& error) const {
+  const Op& op = phase_->ops[index];
+  const Step& step = *phase_->step;
+  std::string text;
+  if (op.kind == OpKind::run) return Error("{} failed: {}", task_name(step, op.task), reason(error, text));
+  return Error("copying {} from {} to {} ({} bytes) failed: {}", storage_name(step, op.storage), tier_name(op.from),
+               tier_name(op.to), step.storage(op.storage).bytes.count(), reason(error, text));
+}
+
+Bytes Executor::total(Route route) const {
+  Bytes sum;
+  for (const Totals& totals : totals_) sum += totals.moved[static_cast<std::size_t>(route)];
+  return sum;
 }
 
 std::byte* Executor::entry_address(StorageId storage) const {

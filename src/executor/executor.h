@@ -1,16 +1,26 @@
 // Follows a plan on a backend. Everything is resolved at construction (kernels, addresses,
-// the order of copies); a step then runs through a flat table: it decides nothing, looks
+// whom each op waits for); a step then runs through flat tables: it decides nothing, looks
 // nothing up and allocates nothing.
+//
+// Lanes run side by side (lanes.h): tasks on the calling thread, copies on threads of their
+// own. With the guard on, everything runs on the calling thread in the plan's total order,
+// which is one of the orders that the lanes allow: poison and canaries of a stay may only be
+// touched while no op on any lane uses the memory.
 //
 // Not thread safe: one step at a time.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "executor/arena.h"
 #include "executor/guard.h"
+#include "executor/lanes.h"
+#include "executor/link.h"
+#include "memory/spill_file.h"
 #include "plan/plan.h"
 #include "plan/timeline.h"
 
@@ -25,15 +35,30 @@ struct ExecutorOptions {
   bool guard = true;
 #endif
   bool record = false;  // fill timeline()
+  // Above 0: copies between device and host are slowed down to this, each way, as on a link
+  // of that speed.
+  double link_bytes_per_second = 0;
+};
+
+// The memory of a job, shared by its step variants. Without a host arena an executor
+// allocates what its plan needs.
+struct Tiers {
+  Tiers(Arena& device_memory, Arena* host_memory = nullptr, SpillFile* spill_file = nullptr)
+      : device(device_memory), host(host_memory), disk(spill_file) {}
+  Arena& device;
+  Arena* host;
+  SpillFile* disk;
 };
 
 class Executor {
  public:
   // REQUIRES: the plan passes the checker, its steps have their networks and were annotated by
-  // `backend`, and the arena holds its peak. All three outlive the executor.
-  Executor(const Plan& plan, Backend& backend, Arena& arena, const ExecutorOptions& options = {});
+  // `backend`. All of these outlive the executor. Throws an Error where a tier is too small.
+  Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const ExecutorOptions& options = {});
 
-  // One step over what was put into input(), labels() and the parameters.
+  // One step over what was put into input(), labels() and the parameters. Throws an Error
+  // that names the op which failed; the parameters may then be those of half a step, but the
+  // executor can be used again.
   void run(const StepState& state);
 
   // The batch, in NHWC order, and its labels: fill before each run().
@@ -54,40 +79,70 @@ class Executor {
   [[nodiscard]] const Step& step() const { return *phase_->step; }
   // The highest address that any run so far handed out.
   [[nodiscard]] Bytes high_water() const { return high_water_; }
-  [[nodiscard]] Bytes copied_out() const { return copied_out_; }
-  [[nodiscard]] Bytes copied_in() const { return copied_in_; }
+  // Of the last run, between device and host.
+  [[nodiscard]] Bytes copied_out() const { return total(Route::out); }
+  [[nodiscard]] Bytes copied_in() const { return total(Route::in); }
+  // Of the last run, between host and disk.
+  [[nodiscard]] Bytes spilled() const { return total(Route::spill); }
+  [[nodiscard]] Bytes fetched() const { return total(Route::fetch); }
   // Of the last run, with ExecutorOptions::record.
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
 
  private:
+  // The ways that copies go: device to host, back, host to disk, back.
+  enum class Route : std::uint8_t { out, in, spill, fetch };
+  static constexpr int kRoutes = 4;
+
   struct Prepared {
-    Kernel kernel;                         // run
+    Kernel kernel;                         // run; empty: a copy
     std::uint32_t first_address = 0;       // of its operands in addresses_
     std::byte* workspace = nullptr;
-    const std::byte* copy_from = nullptr;  // copy
+    const std::byte* copy_from = nullptr;  // copy; null on disk
     std::byte* copy_to = nullptr;
+    Bytes file_offset;
     Bytes copy_bytes;
-    Tier to = Tier::device;
+    Route route = Route::out;
+    Lane lane = Lane::compute;
     Bytes top;  // highest address in use from this op on
   };
+  // What one lane's ops have added up to; each lane writes its own.
+  struct alignas(64) Totals {
+    Bytes top;
+    std::array<Bytes, kRoutes> moved;
+  };
+  using Clock = std::chrono::steady_clock;
 
+  void find_memory(const Tiers& tiers);
   void prepare();
-  [[nodiscard]] std::byte* locate(const Residency& residency) const;
+  void prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const;
+  // Null on disk.
+  [[nodiscard]] std::byte* locate(Tier tier, Bytes address) const;
   [[nodiscard]] std::byte* entry_address(StorageId storage) const;
-  void run_op(const Prepared& op, const StepState& state);
+  void run_op(std::size_t index);
+  void run_in_order();
+  void move(const Prepared& op);
+  [[nodiscard]] Error failure(std::size_t index, const std::exception_ptr& error) const;
+  [[nodiscard]] Bytes total(Route route) const;
 
   Backend& backend_;
   Arena& arena_;
   const Phase* phase_;
-  std::unique_ptr<std::byte[]> host_;  // the host tier, of exactly the size the plan needs
+  Link link_;
+  std::unique_ptr<Arena> own_host_;  // where none was given
+  Arena* host_ = nullptr;            // null: the plan needs none
+  SpillFile* disk_ = nullptr;
   std::vector<Prepared> ops_;
   std::vector<std::byte*> addresses_;
   std::vector<std::byte*> entry_;  // by storage: its address between steps, or null
   std::unique_ptr<Guard> guard_;
   bool record_;
   Bytes entry_top_;
-  Bytes high_water_, copied_out_, copied_in_;
+  Bytes high_water_;
+  std::array<Totals, kLanes> totals_;
+  const StepState* state_ = nullptr;  // of the step that runs
+  Clock::time_point start_;
   Timeline timeline_;
+  std::unique_ptr<Lanes> lanes_;  // null: there is one lane only, or a guard. Last: its threads use all of the above
 };
 
 }  // namespace tide

@@ -71,14 +71,18 @@ void Guard::find_touched() {
   }
 }
 
-void Guard::fill(const Region& region) const { std::memset(region.address, kPoison, region.bytes); }
+void Guard::fill(const Region& region) const {
+  if (region.address != nullptr) std::memset(region.address, kPoison, region.bytes);
+}
 
 void Guard::set_canary(const Region& region) const {
+  if (region.address == nullptr) return;
   std::fill(region.address + region.bytes, region.address + region.aligned, kCanary);
 }
 
 template <typename Who>
 void Guard::check(const Region& region, const Who& who) const {
+  if (region.address == nullptr) return;
   const std::span<const std::byte> canary(region.address + region.bytes, region.aligned - region.bytes);
   const auto damage = std::find_if(canary.begin(), canary.end(), [](std::byte b) { return b != kCanary; });
   if (damage == canary.end()) return;

@@ -14,15 +14,31 @@ namespace {
 
 // Where a plan keeps what persists, in table order. All variants must agree on it: they
 // work on the same parameters.
-std::vector<Bytes> persistent_addresses(const Plan& plan) {
+using Place = std::pair<Tier, Bytes>;
+std::vector<Place> persistent_places(const Plan& plan) {
   const Phase& phase = plan.phases.front();
-  std::vector<std::pair<StorageId, Bytes>> found;
+  std::vector<std::pair<StorageId, Place>> found;
   for (const Residency& r : phase.residencies)
-    if (r.first == kEntry && phase.step->storage(r.storage).persistent) found.emplace_back(r.storage, r.address);
+    if (r.first == kEntry && phase.step->storage(r.storage).persistent) found.push_back({r.storage, {r.tier, r.address}});
   std::sort(found.begin(), found.end());
-  std::vector<Bytes> addresses;
-  for (const auto& [storage, address] : found) addresses.push_back(address);
-  return addresses;
+  std::vector<Place> places;
+  for (const auto& [storage, place] : found) places.push_back(place);
+  return places;
+}
+
+// The end of what a plan uses in a tier other than the device's.
+Bytes top_of(const Plan& plan, Tier tier) {
+  Bytes top;
+  for (const Phase& phase : plan.phases)
+    for (const Residency& r : phase.residencies)
+      if (r.tier == tier) top = std::max(top, r.address + aligned_bytes(phase, r));
+  return top;
+}
+
+std::shared_ptr<const CostModel> default_cost(double link_bytes_per_second) {
+  Device device = generic_cpu();
+  if (link_bytes_per_second > 0) device.link_bytes_per_second = std::min(device.link_bytes_per_second, link_bytes_per_second);
+  return std::make_shared<RooflineModel>(device);
 }
 
 // A plan from a file was made for the budget of that time.
@@ -33,8 +49,9 @@ void require_budget(const Plan& plan, const SessionOptions& options) {
       throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(),
                   tier, budget->count());
   };
-  require("device", summary.peak_bytes, options.memory);
-  require("host", summary.host_peak_bytes, options.host_memory);
+  require("device", summary.peak_bytes, options.planner.memory);
+  require("host", summary.host_peak_bytes, options.planner.host_memory);
+  require("disk", top_of(plan, Tier::disk), options.planner.disk_memory);
 }
 
 }  // namespace
@@ -47,9 +64,8 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   session->network_ = std::move(network);
   session->options_ = options;
   session->backend_ = make_backend(options.backend, options.threads);
+  if (!options.cost) session->options_.cost = default_cost(options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
-  const RooflineModel cost(generic_cpu());
-  Bytes arena;
   for (const StepVariant& variant : variants) {
     if (session->variants_.contains(variant)) continue;
     Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer});
@@ -59,21 +75,32 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
       planned.plan = bind_plan(*options.plan, std::move(step));
       require_budget(planned.plan, options);
     } else {
-      PlanResult result =
-          make_plan(policy, std::move(step), cost, {.memory = options.memory, .host_memory = options.host_memory});
+      PlanResult result = make_plan(policy, std::move(step), session->cost(), options.planner);
       if (!result.plan) return result;
       planned.plan = std::move(*result.plan);
     }
-    if (persistent_addresses(planned.plan) != persistent_addresses(session->variants_.at(variants.front()).plan))
+    if (persistent_places(planned.plan) != persistent_places(session->variants_.at(variants.front()).plan))
       throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
-    arena = std::max(arena, summarize(planned.plan).peak_bytes);
   }
-  session->arena_ = std::make_unique<Arena>(*session->backend_, arena);
-  for (auto& [variant, planned] : session->variants_)
-    planned.executor = std::make_unique<Executor>(planned.plan, *session->backend_, *session->arena_, options.executor);
+  session->allocate();
   session->first_ = session->find(variants.front()).executor.get();
   session->initialize();
   return session;
+}
+
+void Session::allocate() {
+  Bytes device, host, disk;
+  for (const auto& [variant, planned] : variants_) {
+    device = std::max(device, summarize(planned.plan).peak_bytes);
+    host = std::max(host, top_of(planned.plan, Tier::host));
+    disk = std::max(disk, top_of(planned.plan, Tier::disk));
+  }
+  arena_ = std::make_unique<Arena>(*backend_, device);
+  if (!host.is_zero()) host_ = std::make_unique<Arena>(*backend_, host, Tier::host);
+  if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
+  const Tiers tiers(*arena_, host_.get(), disk_.get());
+  for (auto& [variant, planned] : variants_)
+    planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, options_.executor);
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {

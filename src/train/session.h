@@ -2,6 +2,7 @@
 // on them (training, evaluation, a smaller last batch), each planned within the budget.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,8 +28,10 @@ struct SessionOptions {
   std::string backend = "cpu";
   int threads = 0;
   std::string policy = "liveness";
-  std::optional<Bytes> memory;
-  std::optional<Bytes> host_memory;
+  PlannerOptions planner;  // budgets and techniques
+  // Times to plan with. None: a roofline of a plain processor, with the executor's link.
+  std::shared_ptr<const CostModel> cost;
+  std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
   Rules rules = Rules::minimal;
   std::uint64_t seed = 1;
   OptimizerOptions optimizer;
@@ -68,7 +71,11 @@ class Session {
   [[nodiscard]] Backend& backend() { return *backend_; }
   [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }
   [[nodiscard]] Executor& executor(const StepVariant& variant) { return *find(variant).executor; }
+  [[nodiscard]] const CostModel& cost() const { return *options_.cost; }
+  // Memory taken, by tier; host and disk are none where no plan moves anything there.
   [[nodiscard]] Bytes arena_bytes() const { return arena_->size(); }
+  [[nodiscard]] Bytes host_bytes() const { return host_ ? host_->size() : Bytes(); }
+  [[nodiscard]] Bytes disk_bytes() const { return disk_ ? disk_->size() : Bytes(); }
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
 
   // Parameters and running statistics, in the network's order and in logical order.
@@ -98,11 +105,15 @@ class Session {
   };
   [[nodiscard]] std::vector<StateEntry> state_entries() const;
   void initialize();
+  // Memory for the largest variant, and an executor for each.
+  void allocate();
 
   NetworkPtr network_;
   SessionOptions options_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Arena> host_;
+  std::unique_ptr<SpillFile> disk_;
   std::map<StepVariant, Planned> variants_;
   Executor* first_ = nullptr;  // through which parameters are read and written
   std::uint64_t steps_ = 0;

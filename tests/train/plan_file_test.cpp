@@ -89,9 +89,9 @@ TEST(PlanFile, IsRefusedByAnotherNetworkRulesOrBackend) {
 TEST(PlanFile, IsRefusedByASmallerBudget) {
   const Plan plan = saved_plan("liveness");
   SessionOptions options = test::session_options();
-  options.memory = summarize(plan).peak_bytes;
+  options.planner.memory = summarize(plan).peak_bytes;
   EXPECT_EQ(error_with(plan, test::small_network(), kVariant, options), "");
-  options.memory = *options.memory - Bytes(1);
+  options.planner.memory = *options.planner.memory - Bytes(1);
   EXPECT_NE(error_with(plan, test::small_network(), kVariant, options).find("the budget is"), std::string::npos);
 }
 

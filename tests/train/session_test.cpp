@@ -111,7 +111,7 @@ TEST(Session, ASmallerLastBatchIsAStepLikeAnyOther) {
 TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   SessionOptions options = test::session_options();
   const std::vector<StepVariant> variants{{8, true}, {64, false}};
-  options.memory = Bytes(1000);
+  options.planner.memory = Bytes(1000);
   auto refused = Session::open(small_network(), variants, options);
   ASSERT_TRUE(std::holds_alternative<PlanResult>(refused));
   const PlanResult result = std::get<PlanResult>(std::move(refused));
@@ -120,26 +120,26 @@ TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   EXPECT_FALSE(result.bottleneck_task.empty());
 
   // What it asks for suffices for that variant; then the other one may ask.
-  options.memory = result.floor;
+  options.planner.memory = result.floor;
   auto second = Session::open(small_network(), variants, options);
   if (PlanResult* const more = std::get_if<PlanResult>(&second)) {
     EXPECT_GT(more->floor, result.floor);
-    options.memory = more->floor;
+    options.planner.memory = more->floor;
     second = Session::open(small_network(), variants, options);
   }
   ASSERT_TRUE(std::holds_alternative<test::SessionPtr>(second));
   Session& session = *std::get<test::SessionPtr>(second);
-  EXPECT_EQ(session.arena_bytes(), *options.memory);
+  EXPECT_EQ(session.arena_bytes(), *options.planner.memory);
   run_steps(session, 8, 2);
   session.evaluate(*test::first_digits(64), 64);
-  EXPECT_LE(session.executor({8, true}).high_water(), *options.memory);
-  EXPECT_LE(session.executor({64, false}).high_water(), *options.memory);
+  EXPECT_LE(session.executor({8, true}).high_water(), *options.planner.memory);
+  EXPECT_LE(session.executor({64, false}).high_water(), *options.planner.memory);
 
   const test::SessionPtr unlimited = open_session(small_network(), variants);
   run_steps(*unlimited, 8, 2);
   EXPECT_EQ(session.weights_hash(), unlimited->weights_hash());
 
-  options.memory = *options.memory - Bytes(1);
+  options.planner.memory = *options.planner.memory - Bytes(1);
   EXPECT_TRUE(std::holds_alternative<PlanResult>(Session::open(small_network(), variants, options)));
 }
 

@@ -118,8 +118,8 @@ class CpuBackend final : public Backend {
     read_nhwc(tensor.shape, tensor.type, address, logical);
   }
 
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return allocate_host(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { release_host(memory, bytes); }
+  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return tide::allocate_host(bytes); }
+  void release(std::byte* memory, Bytes bytes) noexcept override { tide::release_host(memory, bytes); }
 
  private:
   [[nodiscard]] const WeightLayout* layout_of(const Step& step, const Tensor& tensor) const {

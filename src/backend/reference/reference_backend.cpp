@@ -91,8 +91,8 @@ class ReferenceBackend final : public Backend {
     read_nhwc(tensor.shape, tensor.type, address, logical);
   }
 
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return allocate_host(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { release_host(memory, bytes); }
+  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return tide::allocate_host(bytes); }
+  void release(std::byte* memory, Bytes bytes) noexcept override { tide::release_host(memory, bytes); }
 };
 
 }  // namespace

@@ -1,0 +1,15 @@
+#include "backend/backend.h"
+
+#include <cstring>
+
+#include "backend/host_memory.h"
+
+namespace tide {
+
+std::byte* Backend::allocate_host(Bytes bytes) { return tide::allocate_host(bytes); }
+
+void Backend::release_host(std::byte* memory, Bytes bytes) noexcept { tide::release_host(memory, bytes); }
+
+void Backend::copy(std::byte* to, const std::byte* from, Bytes bytes) { std::memcpy(to, from, bytes.size()); }
+
+}  // namespace tide

@@ -1,0 +1,45 @@
+#include "executor/link.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <ctime>
+
+namespace tide {
+namespace {
+
+constexpr std::int64_t kChunk = std::int64_t{1} << 20;
+constexpr double kNanoseconds = 1e9;
+
+void sleep_until(const timespec& start, double seconds) {
+  const double whole = std::floor(seconds);
+  timespec deadline = start;
+  deadline.tv_sec += static_cast<time_t>(whole);
+  deadline.tv_nsec += static_cast<long>((seconds - whole) * kNanoseconds);
+  if (deadline.tv_nsec >= static_cast<long>(kNanoseconds)) {
+    deadline.tv_nsec -= static_cast<long>(kNanoseconds);
+    ++deadline.tv_sec;
+  }
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+void Link::copy(std::byte* to, const std::byte* from, Bytes bytes) const {
+  if (bytes_per_second_ <= 0) return backend_.copy(to, from, bytes);
+  timespec start{};
+  ::clock_gettime(CLOCK_MONOTONIC, &start);
+  for (std::int64_t done = 0; done < bytes.count();) {
+    const std::int64_t chunk = std::min(kChunk, bytes.count() - done);
+    backend_.copy(to + done, from + done, Bytes(chunk));
+    done += chunk;
+    sleep_until(start, static_cast<double>(done) / bytes_per_second_);
+  }
+}
+
+void sleep_exactly() { ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
+
+}  // namespace tide
