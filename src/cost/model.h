@@ -17,7 +17,7 @@ class CostModel {
   [[nodiscard]] virtual double copy_seconds(Bytes bytes, Tier from, Tier to) const = 0;
 };
 
-// A device as three numbers and a link.
+// A device as a few rates. A catalogue of real ones is in devices.h.
 struct Device {
   std::string name;
   double flops_per_second = 0;         // that a good kernel reaches, not the data sheet's
@@ -25,6 +25,9 @@ struct Device {
   double launch_seconds = 0;           // per task
   double link_bytes_per_second = 0;    // to host memory, each way
   double disk_bytes_per_second = 0;
+  // Outside matrix units, where the device has such; 0: as flops_per_second.
+  double fp32_flops_per_second = 0;
+  Bytes memory{};                      // 0: not known
 };
 
 // A plain server core pair: what `tide` plans for when nothing else is said.
