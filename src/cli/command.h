@@ -26,6 +26,7 @@ Command plan_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command summary_command(CLI::App& root);
 Command models_command(CLI::App& root);
+Command devices_command(CLI::App& root);
 Command doctor_command(CLI::App& root);
 
 }  // namespace tide

@@ -4,7 +4,7 @@
 
 #include "base/size_text.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "report/table.h"
@@ -18,15 +18,17 @@ struct Arguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
+  CostArguments cost;
   bool inference = false;
   bool json = false;
 };
 
 int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  const std::optional<Bytes> memory = arguments.budget.device();
-  const Step step = arguments.step.build(network, arguments.inference);
-  const RooflineModel cost(generic_cpu());
+  const std::optional<Bytes> memory = arguments.cost.memory(arguments.budget);
+  const std::shared_ptr<const CostModel> model = arguments.cost.model();
+  const CostModel& cost = *model;
+  const Step step = arguments.cost.build(arguments.step, network, arguments.inference);
   const double ideal = ideal_seconds(step, cost);
 
   Table table({{"policy"}, {"fits"}, {"peak", Align::right}, {"peak bytes", Align::right}, {"of baseline", Align::right},
@@ -69,7 +71,7 @@ int run(const Arguments& arguments) {
   } else {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
-    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are modelled (generic-cpu).\n");
+    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are {}.\n", arguments.cost.source(cost));
     for (const Policy& policy : policies()) fmt::print("  {:<10} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;
@@ -86,6 +88,7 @@ Command compare_command(CLI::App& root) {
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
+  arguments->cost.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_flag("--json", arguments->json, "Print one JSON object");
   return {app, [arguments] { return run(*arguments); }};

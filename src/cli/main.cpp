@@ -16,7 +16,7 @@ int run(int argc, char** argv) {
   const std::vector<tide::Command> commands{tide::train_command(root),   tide::eval_command(root),
                                             tide::plan_command(root),    tide::compare_command(root),
                                             tide::summary_command(root), tide::models_command(root),
-                                            tide::doctor_command(root)};
+                                            tide::devices_command(root), tide::doctor_command(root)};
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,32 @@
+// What a plan is timed by: a named device, a profile, or the default model of a server.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "cost/model.h"
+
+namespace tide {
+
+struct CostArguments {
+  std::string device, profile, link;
+  void add_to(CLI::App& app);
+
+  // Throws where the arguments do not go together.
+  [[nodiscard]] std::shared_ptr<const CostModel> model() const;
+  // The step of these arguments. With --device its algorithms are that device's; without,
+  // the backend's.
+  [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference) const;
+  // The device budget: --memory, where "device" is all that --device has.
+  [[nodiscard]] std::optional<Bytes> memory(const BudgetArguments& budget) const;
+  // How the times came about, for people: "modelled (k40c)".
+  [[nodiscard]] std::string source(const CostModel& model) const;
+};
+
+// "8GB/s" in bytes per second; throws an Error that quotes the text.
+[[nodiscard]] double parse_rate(const std::string& text);
+
+}  // namespace tide
