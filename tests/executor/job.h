@@ -52,16 +52,17 @@ inline ParameterValues formula_values(const Network& network) {
   return values;
 }
 
-inline constexpr ExecutorOptions kGuarded{.guard = true, .record = false};
+inline constexpr ExecutorOptions kGuarded{.guard = true};
 
 class Job {
  public:
-  Job(Plan plan, Backend& backend, const ExecutorOptions& options = kGuarded)
+  Job(Plan plan, Backend& backend, const ExecutorOptions& options = kGuarded, std::unique_ptr<SpillFile> disk = nullptr)
       : plan_(std::move(plan)),
         backend_(backend),
         own_(std::make_unique<Arena>(backend, summarize(plan_).peak_bytes)),
         arena_(*own_),
-        executor_(plan_, backend_, arena_, options) {}
+        disk_(std::move(disk)),
+        executor_(plan_, backend_, Tiers(arena_, nullptr, disk_.get()), options) {}
   // In an arena that other jobs use as well.
   Job(Plan plan, Backend& backend, Arena& arena, const ExecutorOptions& options = kGuarded)
       : plan_(std::move(plan)), backend_(backend), arena_(arena), executor_(plan_, backend_, arena_, options) {}
@@ -151,6 +152,7 @@ class Job {
   Backend& backend_;
   std::unique_ptr<Arena> own_;
   Arena& arena_;
+  std::unique_ptr<SpillFile> disk_;
   Executor executor_;
 };
 

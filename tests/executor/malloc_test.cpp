@@ -19,6 +19,7 @@
 
 #include "executor/job.h"
 #include "network/builder.h"
+#include "support/spill.h"
 #include "zoo/zoo.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -178,6 +179,21 @@ TEST_F(NoAllocations, InTheExecutor) {
     const Allocations counted = allocations_of(job);
     EXPECT_EQ(counted.ours, 0) << (guard ? "with" : "without") << " guard";
     EXPECT_EQ(counted.onednn + counted.openmp, 0);
+  }
+}
+
+// Nor do the threads of the copy lanes, nor the spill file.
+TEST_F(NoAllocations, InTheLanes) {
+  const std::unique_ptr<Backend> backend = make_backend("null");
+  const NetworkPtr network = shared_network(make_model("resnet50", Shape{1, 3, 64, 64}));
+  int moved = 0, spilled = 0;
+  Plan plan = testing_support::with_offloads(plan_for(network, *backend, "liveness", training_step(2)), 1, 50, moved);
+  plan = testing_support::with_spills(plan, 1, 30, spilled);
+  ASSERT_GT(spilled, 5);
+  for (const double link : {0.0, 20e9}) {
+    auto disk = std::make_unique<SpillFile>(std::filesystem::path(), testing_support::disk_bytes(plan));
+    Job job(plan, *backend, {.guard = false, .record = true, .link_bytes_per_second = link}, std::move(disk));
+    EXPECT_EQ(allocations_of(job).ours, 0);
   }
 }
 
