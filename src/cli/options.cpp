@@ -68,6 +68,35 @@ void BudgetArguments::add_to(CLI::App& app) {
 std::optional<Bytes> BudgetArguments::device() const { return parse_budget(memory); }
 std::optional<Bytes> BudgetArguments::host() const { return parse_budget(host_memory); }
 
+void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
+  if (with_policy) app.add_option("--policy", policy, "How to plan (see tide compare)")->capture_default_str();
+  app.add_option("--recompute", recompute, "superneurons: none, speed, memory or cost-aware")->capture_default_str();
+  app.add_option("--cache", cache, "superneurons: on (move and recompute only where memory is short) or off (always)")
+      ->capture_default_str();
+  app.add_option("--replacement", replacement, "Whom the cache evicts first: lru, fifo, largest or next-use")->capture_default_str();
+  app.add_option("--checkpoints", checkpoints,
+                 "Layer kinds whose outputs move instead of being dropped, such as convolution,add (the paper's by default)")
+      ->delimiter(',');
+  app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
+}
+
+PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
+  PlannerOptions options;
+  options.memory = budget.device();
+  options.host_memory = budget.host();
+  if (!disk_memory.empty()) options.disk_memory = parse_size(disk_memory);
+  options.recompute = recompute_from_name(recompute);
+  if (cache != "on" && cache != "off") throw Error("--cache is on or off, not '{}'", cache);
+  options.cache = cache == "on";
+  options.replacement = replacement_from_name(replacement);
+  for (const std::string& name : checkpoints) {
+    const std::optional<LayerKind> kind = kind_from_name(name);
+    if (!kind) throw Error("--checkpoints: there is no layer kind '{}'; see tide summary for those of a model", name);
+    options.checkpoints.push_back(*kind);
+  }
+  return options;
+}
+
 void StepArguments::add_to(CLI::App& app) {
   app.add_option("--batch", batch, "Samples per step")->capture_default_str();
   app.add_option("--rules", rules, "Dependency rules: minimal (our kernels') or superneurons (the paper's)")->capture_default_str();
@@ -110,10 +139,17 @@ Step StepArguments::build(const NetworkPtr& network, bool inference) const {
   return step;
 }
 
-std::string infeasible_text(const PlanResult& result, std::string_view policy, const std::optional<Bytes>& memory) {
+std::string infeasible_text(const PlanResult& result, std::string_view policy, const PlannerOptions& options) {
+  if (result.short_of != Tier::device) {
+    const auto& budget = result.short_of == Tier::host ? options.host_memory : options.disk_memory;
+    return fmt::format("{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
+                       "or more --memory",
+                       policy, result.host_floor.count(), format_size(result.host_floor), tier_name(result.short_of),
+                       budget ? format_size(*budget) : "none");
+  }
   return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that, use a smaller --batch, or try tide compare",
-                     policy, memory ? format_size(*memory) : "memory", result.floor.count(), format_size(result.floor),
-                     result.bottleneck_task);
+                     policy, options.memory ? format_size(*options.memory) : "memory", result.floor.count(),
+                     format_size(result.floor), result.bottleneck_task);
 }
 
 }  // namespace tide

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "network/network.h"
 #include "planner/planner.h"
@@ -26,6 +27,17 @@ struct BudgetArguments {
   [[nodiscard]] std::optional<Bytes> host() const;
 };
 
+// How to plan: the policy and what it can be told.
+struct PlannerArguments {
+  std::string policy = "liveness";
+  std::string recompute = "cost-aware", cache = "on", replacement = "next-use";
+  std::vector<std::string> checkpoints;
+  std::string disk_memory;
+  void add_to(CLI::App& app, bool with_policy = true);
+  // With the budgets.
+  [[nodiscard]] PlannerOptions options(const BudgetArguments& budget) const;
+};
+
 struct StepArguments {
   std::int64_t batch = 32;
   std::string rules = "minimal";
@@ -46,6 +58,6 @@ struct StepArguments {
 // "64x56x56"; throws an Error that quotes the text.
 [[nodiscard]] Shape parse_sample(const std::string& text);
 // The line for a budget that is too small.
-[[nodiscard]] std::string infeasible_text(const PlanResult& result, std::string_view policy, const std::optional<Bytes>& memory);
+[[nodiscard]] std::string infeasible_text(const PlanResult& result, std::string_view policy, const PlannerOptions& options);
 
 }  // namespace tide

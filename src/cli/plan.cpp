@@ -19,7 +19,7 @@ struct Arguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
-  std::string policy = "liveness";
+  PlannerArguments planner;
   std::string save;
   bool inference = false;
   bool json = false;
@@ -28,7 +28,7 @@ struct Arguments {
 ordered_json header(const Arguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
   return {{"model", network.name},
           {"batch", arguments.step.batch},
-          {"policy", arguments.policy},
+          {"policy", arguments.planner.policy},
           {"rules", arguments.step.rules},
           {"memory_bytes", memory ? ordered_json(memory->count()) : ordered_json(nullptr)},
           {"feasible", feasible}};
@@ -76,7 +76,7 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
                 double predicted) {
   const Plan& plan = *result.plan;
   fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
-             arguments.inference ? "forward only" : "one training step", arguments.policy, arguments.step.rules);
+             arguments.inference ? "forward only" : "one training step", arguments.planner.policy, arguments.step.rules);
   const std::string budget =
       plan.memory ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory),
                                 100 * static_cast<double>(summary.peak_bytes.count()) / static_cast<double>(plan.memory->count()))
@@ -103,21 +103,20 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
 
 int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  const std::optional<Bytes> memory = arguments.budget.device();
-  const Policy& policy = find_policy(arguments.policy);
+  const PlannerOptions options = arguments.planner.options(arguments.budget);
+  const Policy& policy = find_policy(arguments.planner.policy);
   Step step = arguments.step.build(network, arguments.inference);
   const RooflineModel cost(generic_cpu());
   const double ideal = ideal_seconds(step, cost);
-  const PlanResult result =
-      make_plan(policy, std::move(step), cost, {.memory = memory, .host_memory = arguments.budget.host()});
+  const PlanResult result = make_plan(policy, std::move(step), cost, options);
   if (!result.plan) {
     if (arguments.json) {
-      ordered_json out = header(arguments, *network, memory, false);
+      ordered_json out = header(arguments, *network, options.memory, false);
       out["floor_bytes"] = result.floor.count();
       out["bottleneck_task"] = result.bottleneck_task;
       fmt::print("{}\n", out.dump(2));
     }
-    fmt::print(stderr, "tide: {}\n", infeasible_text(result, arguments.policy, memory));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(result, arguments.planner.policy, options));
     return kInfeasible;
   }
   if (!arguments.save.empty()) save_plan(*result.plan, arguments.save);
@@ -138,7 +137,7 @@ Command plan_command(CLI::App& root) {
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
-  app->add_option("--policy", arguments->policy, "How to plan (see tide compare)")->capture_default_str();
+  arguments->planner.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_option("--save", arguments->save, "Write the plan to this file");
   app->add_flag("--json", arguments->json, "Print one JSON object");

@@ -69,7 +69,8 @@ void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
       step.task = names ? task_name(*phase.step, phase.ops[i].task) : "";
     step.step = steps[i];
     step.live_bytes = std::max(step.live_bytes, Bytes(usage.live[i]));
-    if (Bytes(usage.data[i]) >= step.live_data_bytes) {
+    // As the papers count, copies take no time: data is counted while a task runs.
+    if (phase.ops[i].kind == OpKind::run && Bytes(usage.data[i]) >= step.live_data_bytes) {
       step.live_data_bytes = Bytes(usage.data[i]);
       step.live_data_tensors = std::max(step.live_data_tensors, usage.tensors[i]);
     }

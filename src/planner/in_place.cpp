@@ -21,6 +21,8 @@ bool may_be_overwritten(const Storage& storage) {
 }  // namespace
 
 Step merge_in_place(Step step) {
+  // The paper's rules say themselves what shares memory.
+  if (step.options.rules == Rules::superneurons) return step;
   const std::vector<std::int32_t> last = last_uses(step);
   // The tensors of each storage, to move them together; rules may have merged some already.
   std::vector<std::vector<TensorId>> tensors(step.storages.size());

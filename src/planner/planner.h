@@ -34,15 +34,15 @@ enum class Replacement : std::uint8_t {
 [[nodiscard]] Replacement replacement_from_name(std::string_view name);
 
 struct PlannerOptions {
-  std::optional<Bytes> memory;       // device budget; none: unlimited
-  std::optional<Bytes> host_memory;  // likewise
-  std::optional<Bytes> disk_memory;  // none: there is no disk tier
+  std::optional<Bytes> memory = {};       // device budget; none: unlimited
+  std::optional<Bytes> host_memory = {};  // likewise
+  std::optional<Bytes> disk_memory = {};  // none: there is no disk tier
   bool in_place = true;              // results may overwrite dead operands
   // offload and superneurons:
   Recompute recompute = Recompute::cost_aware;
   bool cache = true;  // things move and are run again only where memory is short; off: always
   Replacement replacement = Replacement::next_use;
-  std::vector<LayerKind> checkpoints;  // whose outputs move (offload) or are not dropped; empty: the paper's
+  std::vector<LayerKind> checkpoints = {};  // whose outputs move (offload) or are not dropped; empty: the paper's
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.

@@ -9,5 +9,7 @@ PlanResult plan_baseline(Step step, const CostModel& cost, const PlannerOptions&
 PlanResult plan_inplace(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_sharing(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_liveness(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_offload(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_superneurons(Step step, const CostModel& cost, const PlannerOptions& options);
 
 }  // namespace tide

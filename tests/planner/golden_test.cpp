@@ -59,6 +59,54 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// The rows of Figure 10 and Table 1: each technique on top of the ones before it.
+struct TechniqueRow {
+  const char* model;
+  std::int64_t batch;
+  const char* policy;
+  Recompute recompute;
+  std::int32_t recomputed;
+  double peak_mib;
+  const char* peak_task;
+  std::int32_t live_at_peak;
+};
+
+class GoldenTechniques : public testing::TestWithParam<TechniqueRow> {};
+
+TEST_P(GoldenTechniques, Match) {
+  Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)),
+                         {.batch = GetParam().batch, .rules = Rules::superneurons, .training = true, .optimizer = {}});
+  PlannerOptions options;
+  options.recompute = GetParam().recompute;
+  options.cache = false;
+  const PlanSummary result =
+      summarize(*make_plan(find_policy(GetParam().policy), std::move(step), RooflineModel(generic_cpu()), options).plan);
+  EXPECT_EQ(result.recomputed_tasks, GetParam().recomputed);
+  EXPECT_NEAR(static_cast<double>(result.peak_data_bytes.count()) / (1 << 20), GetParam().peak_mib, 5e-5);
+  EXPECT_EQ(result.peak_task, GetParam().peak_task);
+  EXPECT_EQ(result.live_data_tensors_at_peak, GetParam().live_at_peak);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Paper, GoldenTechniques,
+    testing::Values(
+        TechniqueRow{"alexnet", 200, "offload", Recompute::none, 0, 1132.0557, "pool2 backward", 9},
+        TechniqueRow{"alexnet", 200, "superneurons", Recompute::speed, 14, 993.0176, "pool1 backward", 6},
+        TechniqueRow{"alexnet", 200, "superneurons", Recompute::memory, 23, 886.2305, "lrn1 backward", 4},
+        TechniqueRow{"alexnet", 200, "superneurons", Recompute::cost_aware, 17, 886.2305, "lrn1 backward", 4},
+        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::speed, 84, 455.125, "pool1 backward", 6},
+        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::memory, 118, 406.125, "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::cost_aware, 85, 406.125, "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::speed, 169, 455.125, "pool1 backward", 6},
+        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::memory, 237, 406.125, "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::cost_aware, 170, 406.125, "conv1.relu backward", 4}),
+    [](const auto& row) {
+      std::string name = fmt::format("{}_{}_{}", row.param.model, row.param.policy, recompute_name(row.param.recompute));
+      for (char& c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+      return name;
+    });
+
 TEST(GoldenAlexNet, MostTensorsAreAliveAtTheTurn) {
   Step step = build_step(std::make_shared<Network>(make_model("alexnet")),
                          {.batch = 200, .rules = Rules::superneurons, .training = true, .optimizer = {}});

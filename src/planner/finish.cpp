@@ -1,0 +1,154 @@
+#include "planner/finish.h"
+
+#include <algorithm>
+
+#include "planner/layout.h"
+#include "planner/waits.h"
+
+namespace tide {
+namespace {
+
+struct Placed {
+  Bytes peak;
+  std::int32_t peak_op = 0;
+};
+
+// Device addresses for all stays but the persistent ones, which the recorder put at the
+// bottom, and for the workspaces of the algorithms chosen so far.
+Placed place_on_device(const Step& step, Draft& draft, bool held) {
+  const Bytes bottom = persistent_bytes(step);
+  std::vector<Interval> intervals;
+  std::vector<Bytes*> targets;
+  for (DraftStay& stay : draft.stays) {
+    const Storage& storage = step.storage(stay.storage);
+    if (stay.tier != Tier::device || storage.persistent) continue;
+    intervals.push_back({held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, storage.bytes});
+    targets.push_back(&stay.address);
+  }
+  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
+    Op& op = draft.ops[i];
+    if (op.kind != OpKind::run) continue;
+    const Bytes workspace = step.algorithms_of(op.task)[op.algorithm].workspace;
+    if (workspace.is_zero()) continue;
+    intervals.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), workspace});
+    targets.push_back(&op.workspace);
+  }
+  const Placement placement = place(intervals);
+  for (std::size_t k = 0; k < targets.size(); ++k) *targets[k] = bottom + placement.addresses[k];
+  return {bottom + placement.peak, std::max(live_peak(intervals).op, 0)};
+}
+
+void release_holds(Draft& draft) {
+  for (DraftStay& stay : draft.stays) {
+    stay.hold_first = stay.first;
+    stay.hold_last = stay.last;
+  }
+}
+
+// Ends the holds that reach over ops where more than `limit` bytes would be alive.
+void tighten(const Step& step, Bytes limit, Draft& draft) {
+  const Bytes bottom = persistent_bytes(step);
+  std::vector<std::int64_t> live(draft.ops.size() + 1, 0);
+  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), draft.ops.size()); };
+  for (const DraftStay& stay : draft.stays) {
+    if (stay.tier != Tier::device || step.storage(stay.storage).persistent) continue;
+    live[clamp(stay.hold_first)] += step.storage(stay.storage).bytes.aligned().count();
+    live[clamp(stay.hold_last + 1)] -= step.storage(stay.storage).bytes.aligned().count();
+  }
+  std::vector<std::int32_t> above(draft.ops.size() + 1, 0);
+  std::int64_t now = bottom.count();
+  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
+    now += live[i];
+    const Op& op = draft.ops[i];
+    const Bytes workspace = op.kind == OpKind::run ? step.algorithms_of(op.task)[op.algorithm].workspace.aligned() : Bytes();
+    above[i + 1] = above[i] + (now + workspace.count() > limit.count() ? 1 : 0);
+  }
+  const auto any = [&](std::int32_t first, std::int32_t last) { return first <= last && above[clamp(last + 1)] > above[clamp(first)]; };
+  for (DraftStay& stay : draft.stays) {
+    if (stay.tier != Tier::device) continue;
+    if (any(stay.hold_first, stay.first - 1)) stay.hold_first = stay.first;
+    if (any(stay.last + 1, stay.hold_last)) stay.hold_last = stay.last;
+  }
+}
+
+std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
+  for (auto i = static_cast<std::size_t>(op); i < draft.ops.size(); ++i)
+    if (draft.ops[i].kind == OpKind::run) return task_name(step, draft.ops[i].task);
+  return "";
+}
+
+// Host and disk addresses. The peak of each.
+Bytes place_in(const Step& step, Tier tier, Draft& draft) {
+  std::vector<Interval> intervals;
+  std::vector<DraftStay*> stays;
+  for (DraftStay& stay : draft.stays) {
+    if (stay.tier != tier) continue;
+    intervals.push_back({stay.first, stay.last, step.storage(stay.storage).bytes});
+    stays.push_back(&stay);
+  }
+  const Placement placement = place(intervals);
+  for (std::size_t k = 0; k < stays.size(); ++k) stays[k]->address = placement.addresses[k];
+  return placement.peak;
+}
+
+}  // namespace
+
+PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options) {
+  PlanResult result;
+  result.floor = floor;
+  result.bottleneck_task = std::move(bottleneck);
+  result.host_floor = place_in(step, Tier::host, draft);
+  const Bytes disk = place_in(step, Tier::disk, draft);
+  if (options.host_memory && result.host_floor > *options.host_memory) {
+    result.short_of = Tier::host;
+    return result;
+  }
+  if (options.disk_memory && disk > *options.disk_memory) {
+    result.short_of = Tier::disk;
+    return result;
+  }
+  Phase phase;
+  phase.ops = std::move(draft.ops);
+  for (const DraftStay& stay : draft.stays) phase.residencies.push_back({stay.storage, stay.tier, stay.first, stay.last, stay.address});
+  phase.step = std::make_shared<const Step>(std::move(step));
+  add_waits(phase);
+  result.plan.emplace();
+  result.plan->phases.push_back(std::move(phase));
+  return result;
+}
+
+PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options) {
+  for (Op& op : draft.ops)
+    if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
+  const Placed least = place_on_device(step, draft, false);
+  std::string bottleneck = name_of_run(step, draft, least.peak_op);
+  if (options.memory && least.peak > *options.memory) {
+    PlanResult result;
+    result.floor = least.peak;
+    result.bottleneck_task = std::move(bottleneck);
+    return result;
+  }
+  if (!options.memory) {
+    for (Op& op : draft.ops)
+      if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);
+    hold_for_copies(step, cost, draft);
+    place_on_device(step, draft, true);
+    return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
+  }
+  hold_for_copies(step, cost, draft);
+  const std::int64_t budget = options.memory->count();
+  bool fits = false;
+  for (const std::int64_t percent : {100, 98, 95, 90}) {
+    if (fits) break;
+    tighten(step, Bytes(budget / 100 * percent), draft);
+    fits = place_on_device(step, draft, true).peak <= *options.memory;
+  }
+  if (!fits) {
+    release_holds(draft);
+    place_on_device(step, draft, false);
+  }
+  choose_workspaces(step, cost, *options.memory, draft);
+  return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
+}
+
+}  // namespace tide

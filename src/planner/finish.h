@@ -1,0 +1,28 @@
+// From a draft to a plan: time for copies to overlap, addresses in every tier, convolution
+// workspaces in what is left free, and the waits between lanes.
+#pragma once
+
+#include "planner/recorder.h"
+
+namespace tide {
+
+// Holds stays longer than they are used where a copy needs the time: what leaves, until
+// its copy is over; what comes back, from when its copy should start.
+void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft);
+
+// Gives each run the fastest algorithm whose workspace fits into a hole of `memory` at
+// that op, besides the stays as they are placed.
+void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft);
+
+// By task: its algorithm with the smallest workspace, and the fastest one.
+[[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
+[[nodiscard]] std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task);
+
+// The floor is what the draft needs with copies that nothing overlaps and the smallest
+// workspaces. Above it, overlap and workspaces take what there is.
+[[nodiscard]] PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options);
+
+// For drafts that have their device addresses already: the other tiers and the waits.
+[[nodiscard]] PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options);
+
+}  // namespace tide
