@@ -24,6 +24,8 @@ Command train_command(CLI::App& root);
 Command eval_command(CLI::App& root);
 Command plan_command(CLI::App& root);
 Command compare_command(CLI::App& root);
+Command fit_command(CLI::App& root);
+Command profile_command(CLI::App& root);
 Command summary_command(CLI::App& root);
 Command models_command(CLI::App& root);
 Command devices_command(CLI::App& root);

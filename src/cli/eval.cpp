@@ -33,7 +33,7 @@ int run(const Arguments& arguments) {
   options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
   auto opened = Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, options.policy, options.planner.memory));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, options.policy, options.planner));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);

@@ -2,11 +2,13 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
 #include "cli/command.h"
 #include "cli/data.h"
+#include "cli/link_rate.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "plan/plan_json.h"
@@ -34,6 +36,7 @@ struct Arguments {
   double label_smoothing = 0;
   std::vector<std::string> freeze;
   std::string plan, save, resume;
+  std::string link, spill;
   bool guard = false;
   bool json = false;
 };
@@ -87,6 +90,16 @@ void save(const Arguments& arguments, const Session& session) {
   save_checkpoint(arguments.save, {session.network().name, session.steps_done(), arguments.data.seed, session.state()});
 }
 
+// A folder for spilling without a disk budget may be filled, but for a tenth.
+void use_disk(const std::string& folder, SessionOptions& options) {
+  options.spill_directory = folder;
+  if (options.planner.disk_memory) return;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(folder, error);
+  if (error) throw Error("--spill {}: {}", folder, error.message());
+  options.planner.disk_memory = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
+}
+
 int run(const Arguments& arguments) {
   if (arguments.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", arguments.epochs);
   if (arguments.steps < 0) throw Error("--steps {} is negative", arguments.steps);
@@ -104,12 +117,14 @@ int run(const Arguments& arguments) {
   session_options.seed = arguments.data.seed;
   session_options.optimizer = arguments.step.optimizer_options();
   if (arguments.guard) session_options.executor.guard = true;
+  if (!arguments.link.empty()) session_options.executor.link_bytes_per_second = parse_link_rate(arguments.link);
+  if (!arguments.spill.empty()) use_disk(arguments.spill, session_options);
   if (!arguments.plan.empty()) session_options.plan = load_plan(arguments.plan);
 
   const Dataset* const validation = data.validation.get();
   auto opened = Session::open(network, training_variants(options, *data.train, validation), session_options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.policy, session_options.planner.memory));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.policy, session_options.planner));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
@@ -120,12 +135,14 @@ int run(const Arguments& arguments) {
 
   const StepVariant full{arguments.step.batch, true};
   const PlanSummary summary = summarize(session.plan(full));
-  const double predicted = simulate(session.plan(full), RooflineModel(generic_cpu())).seconds;
+  const double predicted = simulate(session.plan(full), session.cost()).seconds;
   std::FILE* const out = arguments.json ? stderr : stdout;
   fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(), arguments.step.batch,
              session.plan(full).policy, data.train->name(), session.backend().description());
-  fmt::print(out, "planned peak {}{}\n", format_size(summary.peak_bytes),
-             session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "");
+  fmt::print(out, "planned peak {}{}{}{}\n", format_size(summary.peak_bytes),
+             session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
+             session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
+             session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
 
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
@@ -189,6 +206,11 @@ Command train_command(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
+  app->add_option("--spill", arguments->spill,
+                  "What fits into neither memory goes to a file in this folder, which is gone when the program ends");
+  app->add_option("--link", arguments->link,
+                  "Slow down copies between device and host memory to this speed, such as 2GB/s, each way: shows on a "
+                  "processor how a plan does behind a slower link, such as a graphics card's");
   app->add_flag("--guard", arguments->guard, "Canaries and poison around every tensor (always on in debug builds)");
   app->add_flag("--json", arguments->json, "End with one JSON object; everything else goes to stderr");
   return {app, [arguments] { return run(*arguments); }};

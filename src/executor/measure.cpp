@@ -1,0 +1,154 @@
+#include "executor/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "executor/arena.h"
+#include "executor/link.h"
+
+namespace tide {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Memory of operands and workspace of one task, in one piece.
+Bytes room_for(const Step& step, TaskId task, std::size_t algorithm) {
+  Bytes sum = step.algorithms_of(task)[algorithm].workspace.aligned();
+  for (const Operand& operand : step.operands_of(task)) sum += step.storage(step.tensor(operand.tensor).storage).bytes.aligned();
+  return sum;
+}
+
+struct Candidate {
+  TaskId task;
+  std::size_t algorithm = 0;
+  Bytes room;
+};
+
+// One task of each signature.
+std::map<std::string, Candidate> distinct_tasks(const Step& step) {
+  std::map<std::string, Candidate> found;
+  for (std::size_t t = 0; t < step.tasks.size(); ++t)
+    for (std::size_t a = 0; a < step.algorithms_of(TaskId(t)).size(); ++a)
+      found.try_emplace(signature_of(step, TaskId(t), a), Candidate{TaskId(t), a, room_for(step, TaskId(t), a)});
+  return found;
+}
+
+// In a step, a task finds most of its operands outside the nearest caches, because the rest of
+// the step has been there since. So each run works in another part of an area that is as large
+// as a step's memory, or large enough.
+Bytes area_for(const Step& step, const std::map<std::string, Candidate>& tasks) {
+  constexpr std::int64_t kEnough = std::int64_t{512} << 20;
+  Bytes all, largest;
+  for (const Storage& storage : step.storages) all += storage.bytes.aligned();
+  for (const auto& [signature, candidate] : tasks) largest = std::max(largest, candidate.room);
+  return std::max(largest, std::min(all, Bytes(kEnough)));
+}
+
+class TaskTimer {
+ public:
+  TaskTimer(const Step& step, Backend& backend, const MeasureOptions& options, Bytes area)
+      : step_(step), backend_(backend), options_(options), arena_(backend, area) {
+    // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
+    std::fill_n(reinterpret_cast<float*>(arena_.at(Bytes())), area.size() / sizeof(float), 0.01F);
+    state_.learning_rate = 1e-6;
+    state_.global_batch = step.options.batch;
+  }
+
+  double seconds(const Candidate& candidate) {
+    const Kernel kernel = backend_.prepare(step_, candidate.task, candidate.algorithm);
+    std::vector<double> times;
+    const auto begin = Clock::now();
+    for (int run = 0; run <= options_.runs; ++run) {
+      std::byte* const workspace = place(candidate);
+      const auto start = Clock::now();
+      kernel({operands_.data(), workspace, &state_});
+      if (run > 0) times.push_back(seconds_since(start));
+      if (times.size() >= 3 && seconds_since(begin) > options_.seconds_per_task) break;
+    }
+    return median(std::move(times));
+  }
+
+ private:
+  // The operands' addresses for the next run; returns the workspace's.
+  std::byte* place(const Candidate& candidate) {
+    if (next_ + candidate.room > arena_.size()) next_ = Bytes();
+    operands_.clear();
+    for (const Operand& operand : step_.operands_of(candidate.task)) {
+      const Tensor& tensor = step_.tensor(operand.tensor);
+      const Bytes bytes = step_.storage(tensor.storage).bytes;
+      operands_.push_back(arena_.at(next_));
+      // Labels and positions: 0 is always possible.
+      if (tensor.type != DataType::f32) std::memset(operands_.back(), 0, bytes.size());
+      next_ += bytes.aligned();
+    }
+    std::byte* const workspace = arena_.at(next_);
+    next_ += step_.algorithms_of(candidate.task)[candidate.algorithm].workspace.aligned();
+    return workspace;
+  }
+
+  const Step& step_;
+  Backend& backend_;
+  const MeasureOptions& options_;
+  Arena arena_;
+  Bytes next_;
+  StepState state_;
+  std::vector<std::byte*> operands_;
+};
+
+constexpr std::int64_t kSmallCopy = 4096;
+constexpr std::int64_t kLargeCopy = std::int64_t{16} << 20;
+constexpr double kLinkSeconds = 0.3;
+
+// Large copies until the time is over, then small ones.
+LinkSpeed measure_direction(const Link& link, std::byte* to, const std::byte* from) {
+  sleep_exactly();
+  std::vector<double> large, small;
+  const auto begin = Clock::now();
+  const auto time = [&](std::int64_t bytes) {
+    const auto start = Clock::now();
+    link.copy(to, from, Bytes(bytes));
+    return seconds_since(start);
+  };
+  while (large.size() < 5 || seconds_since(begin) < kLinkSeconds) large.push_back(time(kLargeCopy));
+  for (int i = 0; i < 101; ++i) small.push_back(time(kSmallCopy));
+  const double speed = static_cast<double>(kLargeCopy) / median(std::move(large));
+  return {speed, std::max(0.0, median(std::move(small)) - static_cast<double>(kSmallCopy) / speed)};
+}
+
+}  // namespace
+
+void measure_link(Backend& backend, double link_bytes_per_second, LinkSpeed& out, LinkSpeed& in) {
+  const Link link(backend, link_bytes_per_second);
+  const Arena device(backend, Bytes(2 * kLargeCopy)), host(backend, Bytes(2 * kLargeCopy), Tier::host);
+  for (const Arena* const arena : {&device, &host}) std::memset(arena->at(Bytes()), 0, arena->size().size());
+  const Bytes second(kLargeCopy);
+  std::thread back([&] { in = measure_direction(link, device.at(second), host.at(second)); });
+  std::thread forth([&] { out = measure_direction(link, host.at(Bytes()), device.at(Bytes())); });
+  back.join();
+  forth.join();
+}
+
+Profile measure_profile(const Step& step, Backend& backend, const MeasureOptions& options) {
+  Profile profile{machine_name(), backend.description(), {}, {}, {}};
+  measure_link(backend, options.link_bytes_per_second, profile.out, profile.in);
+  const std::map<std::string, Candidate> tasks = distinct_tasks(step);
+  TaskTimer timer(step, backend, options, area_for(step, tasks));
+  std::size_t done = 0;
+  for (const auto& [signature, candidate] : tasks) {
+    if (options.progress) options.progress(done++, tasks.size());
+    profile.task_seconds[signature] = timer.seconds(candidate);
+  }
+  return profile;
+}
+
+}  // namespace tide
