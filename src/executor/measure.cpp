@@ -58,14 +58,14 @@ class TaskTimer {
  public:
   TaskTimer(const Step& step, Backend& backend, const MeasureOptions& options, Bytes area)
       : step_(step), backend_(backend), options_(options), arena_(backend, area) {
-    // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
-    std::fill_n(reinterpret_cast<float*>(arena_.at(Bytes())), area.size() / sizeof(float), 0.01F);
+    fill(arena_.at(Bytes()), area);
     state_.learning_rate = 1e-6;
     state_.global_batch = step.options.batch;
   }
 
   double seconds(const Candidate& candidate) {
     const Kernel kernel = backend_.prepare(step_, candidate.task, candidate.algorithm);
+    find_positions(candidate.task);
     std::vector<double> times;
     const auto begin = Clock::now();
     for (int run = 0; run <= options_.runs; ++run) {
@@ -79,17 +79,45 @@ class TaskTimer {
   }
 
  private:
+  // A backward task goes where its indices point: they must be those of a forward task.
+  void find_positions(TaskId task) {
+    positions_.clear();
+    for (const Operand& operand : step_.operands_of(task))
+      if (operand.role == Role::indices && operand.access == Access::read) run_producer(operand.tensor);
+  }
+
+  void run_producer(TensorId indices) {
+    for (std::size_t t = 0; t < step_.ordered_tasks; ++t) {
+      const std::span<const Operand> operands = step_.operands_of(TaskId(t));
+      const auto made = std::find_if(operands.begin(), operands.end(), [&](const Operand& operand) {
+        return operand.tensor == indices && operand.access == Access::write;
+      });
+      if (made == operands.end()) continue;
+      std::byte* const workspace = place({TaskId(t), 0, room_for(step_, TaskId(t), 0)});
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (operands[i].access == Access::read) fill(operands_[i], bytes_of(operands[i]));
+      backend_.prepare(step_, TaskId(t), 0)({operands_.data(), workspace, &state_});
+      const std::byte* const first = operands_[static_cast<std::size_t>(made - operands.begin())];
+      positions_.assign(first, first + bytes_of(*made).size());
+      return;
+    }
+  }
+
+  [[nodiscard]] Bytes bytes_of(const Operand& operand) const { return step_.storage(step_.tensor(operand.tensor).storage).bytes; }
+
+  // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
+  static void fill(std::byte* memory, Bytes bytes) { std::fill_n(reinterpret_cast<float*>(memory), bytes.size() / sizeof(float), 0.01F); }
+
   // The operands' addresses for the next run; returns the workspace's.
   std::byte* place(const Candidate& candidate) {
     if (next_ + candidate.room > arena_.size()) next_ = Bytes();
     operands_.clear();
     for (const Operand& operand : step_.operands_of(candidate.task)) {
-      const Tensor& tensor = step_.tensor(operand.tensor);
-      const Bytes bytes = step_.storage(tensor.storage).bytes;
-      operands_.push_back(arena_.at(next_));
-      // Labels and positions: 0 is always possible.
-      if (tensor.type != DataType::f32) std::memset(operands_.back(), 0, bytes.size());
-      next_ += bytes.aligned();
+      std::byte* const address = arena_.at(next_);
+      if (operand.role == Role::labels) std::memset(address, 0, bytes_of(operand).size());
+      if (operand.role == Role::indices && operand.access == Access::read) std::copy(positions_.begin(), positions_.end(), address);
+      operands_.push_back(address);
+      next_ += bytes_of(operand).aligned();
     }
     std::byte* const workspace = arena_.at(next_);
     next_ += step_.algorithms_of(candidate.task)[candidate.algorithm].workspace.aligned();
@@ -103,6 +131,7 @@ class TaskTimer {
   Bytes next_;
   StepState state_;
   std::vector<std::byte*> operands_;
+  std::vector<std::byte> positions_;  // indices for the task that is measured
 };
 
 constexpr std::int64_t kSmallCopy = 4096;
