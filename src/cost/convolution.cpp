@@ -55,7 +55,7 @@ ConvolutionWork direct(const ConvolutionProblem& p, double efficiency) {
 }
 
 ConvolutionWork explicit_gemm(const ConvolutionProblem& p) {
-  ConvolutionWork work = direct(p, 0.95);
+  ConvolutionWork work = direct(p, 0.85);
   if (p.dense && p.kernel_height * p.kernel_width == 1) return work;  // the input is the matrix already
   work.workspace = words(p.batch, p.in_channels, p.kernel_height * p.kernel_width, p.out_height, p.out_width);
   const double matrix = as_double(work.workspace.count());
@@ -63,6 +63,10 @@ ConvolutionWork explicit_gemm(const ConvolutionProblem& p) {
   work.product_bytes += matrix;
   work.launches = 2;
   return work;
+}
+
+bool square(const ConvolutionProblem& p, std::int64_t side) {
+  return p.kernel_height == side && p.kernel_width == side;
 }
 
 // One small product per element of a tile: sides are channels and tiles.
@@ -91,7 +95,7 @@ ConvolutionWork winograd_nonfused(const ConvolutionProblem& p) {
   work.matrix_units = false;
   work.workspace = planes(p, elements, per_sample, p.batch);
   work.product_flops = 2 * as_double(elements) * as_double(tiles) * as_double(p.in_channels) * as_double(p.out_channels);
-  work.product_efficiency = 0.85 * tile_utilization(p, tiles);
+  work.product_efficiency = (square(p, 3) ? 0.85 : 0.6) * tile_utilization(p, tiles);
   work.product_bytes = as_double(work.workspace.count());
   work.transform_bytes = p.operand_bytes() + work.product_bytes;
   work.launches = 4;
@@ -123,10 +127,6 @@ std::int64_t power_of_two(std::int64_t value) {
 
 std::int64_t plane_height(const ConvolutionProblem& p) { return power_of_two(p.out_height + p.kernel_height - 1); }
 std::int64_t plane_width(const ConvolutionProblem& p) { return power_of_two(p.out_width + p.kernel_width - 1); }
-
-bool square(const ConvolutionProblem& p, std::int64_t side) {
-  return p.kernel_height == side && p.kernel_width == side;
-}
 
 }  // namespace
 
