@@ -25,6 +25,7 @@ Command eval_command(CLI::App& root);
 Command plan_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command fit_command(CLI::App& root);
+Command reproduce_command(CLI::App& root);
 Command profile_command(CLI::App& root);
 Command summary_command(CLI::App& root);
 Command models_command(CLI::App& root);

@@ -18,6 +18,7 @@ struct Arguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
+  PlannerArguments planner;
   CostArguments cost;
   bool inference = false;
   bool json = false;
@@ -25,7 +26,8 @@ struct Arguments {
 
 int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  const std::optional<Bytes> memory = arguments.cost.memory(arguments.budget);
+  const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
+  const std::optional<Bytes>& memory = options.memory;
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
   const Step step = arguments.cost.build(arguments.step, network, arguments.inference);
@@ -38,7 +40,7 @@ int run(const Arguments& arguments) {
   double baseline = 0;
   bool any = false;
   for (const Policy& policy : policies()) {
-    const PlanResult result = make_plan(policy, step, cost, {.memory = memory, .host_memory = arguments.budget.host()});
+    const PlanResult result = make_plan(policy, step, cost, options);
     if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
     const std::string share = baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(result.floor.count()) / baseline) : "-";
     ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
@@ -72,7 +74,7 @@ int run(const Arguments& arguments) {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
     fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are {}.\n", arguments.cost.source(cost));
-    for (const Policy& policy : policies()) fmt::print("  {:<10} {}\n", policy.name, policy.description);
+    for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;
   fmt::print(stderr, "tide: no policy fits into {}; see the peaks above, or use a smaller --batch\n",
@@ -88,6 +90,7 @@ Command compare_command(CLI::App& root) {
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
+  arguments->planner.add_to(*app, false);
   arguments->cost.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_flag("--json", arguments->json, "Print one JSON object");

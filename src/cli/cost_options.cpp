@@ -44,12 +44,13 @@ Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& netw
   return step;
 }
 
-std::optional<Bytes> CostArguments::memory(const BudgetArguments& budget) const {
-  if (budget.memory != "device") return budget.device();
+BudgetArguments CostArguments::resolve(BudgetArguments budget) const {
+  if (budget.memory != "device") return budget;
   if (device.empty()) throw Error("--memory device needs a --device (see tide devices)");
   const Bytes all = find_device(device).memory();
   if (all.is_zero()) throw Error("the memory of {} is not known; give --memory a size", device);
-  return all;
+  budget.memory = fmt::format("{}", all.count());
+  return budget;
 }
 
 std::string CostArguments::source(const CostModel& model) const {

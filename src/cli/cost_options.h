@@ -20,8 +20,8 @@ struct CostArguments {
   // The step of these arguments. With --device its algorithms are that device's; without,
   // the backend's.
   [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference) const;
-  // The device budget: --memory, where "device" is all that --device has.
-  [[nodiscard]] std::optional<Bytes> memory(const BudgetArguments& budget) const;
+  // The budget, where "--memory device" is all that --device has.
+  [[nodiscard]] BudgetArguments resolve(BudgetArguments budget) const;
   // How the times came about, for people: "modelled (k40c)".
   [[nodiscard]] std::string source(const CostModel& model) const;
 };

@@ -15,6 +15,7 @@ int run(int argc, char** argv) {
               "Exit codes: 0 done, 1 error, 2 the budget is too small, 130 interrupted.");
   const std::vector<tide::Command> commands{tide::train_command(root),   tide::eval_command(root),
                                             tide::plan_command(root),    tide::compare_command(root),
+                                            tide::fit_command(root),     tide::reproduce_command(root),
                                             tide::profile_command(root), tide::summary_command(root),
                                             tide::models_command(root),  tide::devices_command(root),
                                             tide::doctor_command(root)};

@@ -1,0 +1,162 @@
+// tide fit: the largest batch, or the deepest network, that a budget holds.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/size_text.h"
+#include "cli/command.h"
+#include "cli/cost_options.h"
+#include "plan/summary.h"
+#include "plan/timeline.h"
+#include "report/fit.h"
+#include "report/resnet_depth.h"
+
+namespace tide {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Arguments {
+  ModelArguments model;
+  BudgetArguments budget;
+  StepArguments step;
+  PlannerArguments planner;
+  CostArguments cost;
+  std::string reserve = "0";
+  bool json = false;
+};
+
+// The budget less the reserve; a device's own memory where no other budget is given.
+PlannerOptions options_of(const Arguments& arguments) {
+  BudgetArguments budget = arguments.budget;
+  if (budget.memory.empty()) {
+    if (arguments.cost.device.empty()) throw Error("tide fit needs a budget: give --memory, such as 12GiB, or --device (see tide devices)");
+    budget.memory = "device";
+  }
+  PlannerOptions options = arguments.planner.options(arguments.cost.resolve(budget));
+  const Bytes reserve = parse_size(arguments.reserve);
+  if (reserve >= *options.memory) throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory));
+  *options.memory -= reserve;
+  return options;
+}
+
+struct Answer {
+  FitResult fit;
+  bool depth = false;  // what was searched: the unknown number of a model, or the batch
+  PlannerOptions options;
+  std::int64_t batch = 0;
+  std::string model;
+};
+
+Answer search(const Arguments& arguments, const CostModel& cost) {
+  Answer answer;
+  answer.options = options_of(arguments);
+  answer.depth = has_unknown(arguments.model.model);
+  FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
+  NetworkPtr network;
+  if (answer.depth) {
+    problem.most = kMostResidualUnits;
+    problem.build = [&](std::int64_t n) {
+      ModelArguments model = arguments.model;
+      model.model = with_unknown(model.model, n);
+      return arguments.cost.build(arguments.step, model.load(), false);
+    };
+  } else {
+    network = arguments.model.load();
+    problem.build = [&](std::int64_t batch) {
+      StepArguments step = arguments.step;
+      step.batch = batch;
+      return arguments.cost.build(step, network, false);
+    };
+  }
+  answer.fit = largest_fit(problem);
+  answer.batch = answer.depth ? arguments.step.batch : answer.fit.size;
+  answer.model = answer.depth ? with_unknown(arguments.model.model, std::max<std::int64_t>(answer.fit.size, 1)) : arguments.model.model;
+  return answer;
+}
+
+void print_json(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted) {
+  ordered_json out;
+  if (answer.depth) {
+    out["depth"] = residual_depth(answer.model);
+    out["n"] = answer.fit.size;
+  }
+  out["batch"] = answer.batch;
+  out["model"] = answer.model;
+  out["policy"] = arguments.planner.policy;
+  out["rules"] = arguments.step.rules;
+  out["memory_bytes"] = answer.options.memory->count();
+  out["peak_bytes"] = summary.peak_bytes.count();
+  out["floor_bytes"] = answer.fit.plan.floor.count();
+  out["host_peak_bytes"] = summary.host_peak_bytes.count();
+  out["recomputed_tasks"] = summary.recomputed_tasks;
+  out["offloaded_bytes"] = summary.offloaded_bytes.count();
+  out["prefetched_bytes"] = summary.prefetched_bytes.count();
+  out["predicted_seconds"] = predicted;
+  out["images_per_second"] = static_cast<double>(answer.batch) / predicted;
+  out["next_floor_bytes"] = answer.fit.beyond.floor.count();
+  out["next_bottleneck_task"] = answer.fit.beyond.bottleneck_task;
+  out["plans"] = answer.fit.plans;
+  out["build_seconds"] = answer.fit.build_seconds;
+  out["plan_seconds"] = answer.fit.plan_seconds;
+  out["check_seconds"] = answer.fit.check_seconds;
+  fmt::print("{}\n", out.dump(2));
+}
+
+void print_text(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted, const CostModel& cost) {
+  const FitResult& fit = answer.fit;
+  fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model, format_size(*answer.options.memory), arguments.planner.policy,
+             arguments.step.rules);
+  if (answer.depth)
+    fmt::print("  deepest          {} at batch {}: depth {}\n", answer.model, answer.batch, residual_depth(answer.model));
+  else
+    fmt::print("  largest batch    {}\n", answer.batch);
+  fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak_bytes), summary.peak_bytes.count(),
+             format_size(summary.host_peak_bytes));
+  fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks, format_size(summary.offloaded_bytes),
+             format_size(summary.prefetched_bytes));
+  fmt::print("  predicted step   {:.3g} s, {:.4g} images/s: {}\n", predicted, static_cast<double>(answer.batch) / predicted,
+             arguments.cost.source(cost));
+  if (fit.beyond.floor.is_zero())
+    fmt::print("  one more         was not asked: {} is the most this search goes to\n", fit.size);
+  else if (fit.beyond.short_of == Tier::device)
+    fmt::print("  one more         needs {} bytes ({}), at {}\n", fit.beyond.floor.count(), format_size(fit.beyond.floor), fit.beyond.bottleneck_task);
+  else
+    fmt::print("  one more         needs {} of {} memory\n", format_size(fit.beyond.host_floor), tier_name(fit.beyond.short_of));
+  fmt::print("  searched with    {} plans: {:.2g} s building steps, {:.2g} s planning, {:.2g} s checking the answer\n", fit.plans,
+             fit.build_seconds, fit.plan_seconds, fit.check_seconds);
+}
+
+int run(const Arguments& arguments) {
+  const std::shared_ptr<const CostModel> cost = arguments.cost.model();
+  const Answer answer = search(arguments, *cost);
+  if (answer.fit.size == 0) {
+    fmt::print(stderr, "tide: {} at {}: {}\n", arguments.model.model, answer.depth ? "n = 1" : "batch 1",
+               infeasible_text(answer.fit.plan, arguments.planner.policy, answer.options));
+    return kInfeasible;
+  }
+  const PlanSummary summary = summarize(*answer.fit.plan.plan);
+  const double predicted = simulate(*answer.fit.plan.plan, *cost).seconds;
+  if (arguments.json)
+    print_json(arguments, answer, summary, predicted);
+  else
+    print_text(arguments, answer, summary, predicted, *cost);
+  return kDone;
+}
+
+}  // namespace
+
+Command fit_command(CLI::App& root) {
+  auto arguments = std::make_shared<Arguments>();
+  arguments->planner.policy = "superneurons";
+  CLI::App* app = root.add_subcommand("fit", "The largest batch, or for resnet:6,32,?,6 the deepest net at --batch, that a budget holds");
+  arguments->model.add_to(*app);
+  arguments->step.add_to(*app);
+  arguments->budget.add_to(*app);
+  arguments->planner.add_to(*app);
+  arguments->cost.add_to(*app);
+  app->add_option("--reserve", arguments->reserve, "Left free of the budget, such as 600MiB for a CUDA context")->capture_default_str();
+  app->add_flag("--json", arguments->json, "Print one JSON object");
+  return {app, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace tide

@@ -1,0 +1,92 @@
+// tide fit: the answer fits, one more does not.
+#include <nlohmann/json.hpp>
+
+#include "cli/run_tide.h"
+
+namespace tide::test {
+namespace {
+
+using nlohmann::json;
+
+// Whether `tide plan` has a plan.
+bool plan_fits(const std::string& arguments) {
+  const ProgramRun run = run_tide("plan " + arguments);
+  EXPECT_TRUE(run.code == 0 || run.code == 2) << run.err;
+  return run.code == 0;
+}
+
+TEST(FitCommand, TheAnswerFitsAndOneMoreDoesNot) {
+  for (const char* policy : {"baseline", "sharing", "liveness", "offload", "superneurons"}) {
+    for (const char* model : {"lenet", "alexnet", "resnet18"}) {
+      SCOPED_TRACE(std::string(policy) + " " + model);
+      const std::string common = std::string(model) + " --memory 2GiB --backend null --policy " + policy;
+      const ProgramRun run = run_tide("fit " + common + " --json");
+      ASSERT_EQ(run.code, 0) << run.err;
+      const json result = json::parse(run.out);
+      const auto batch = result["batch"].get<std::int64_t>();
+      EXPECT_GT(batch, 1);
+      EXPECT_LE(result["peak_bytes"].get<std::int64_t>(), 2LL << 30);
+      EXPECT_GT(result["next_floor_bytes"].get<std::int64_t>(), 2LL << 30);
+      EXPECT_TRUE(plan_fits(common + " --batch " + std::to_string(batch)));
+      EXPECT_FALSE(plan_fits(common + " --batch " + std::to_string(batch + 1)));
+      EXPECT_LT(result["plans"].get<int>(), 30);
+    }
+  }
+}
+
+TEST(FitCommand, JsonHasThePlansFields) {
+  const json result = json::parse(run_tide("fit alexnet --device k40c --json").out);
+  for (const char* key : {"batch", "model", "policy", "rules", "peak_bytes", "memory_bytes", "floor_bytes", "recomputed_tasks", "offloaded_bytes",
+                          "prefetched_bytes", "predicted_seconds", "images_per_second", "next_bottleneck_task"})
+    EXPECT_TRUE(result.contains(key)) << key;
+  EXPECT_EQ(result["policy"], "superneurons");
+  EXPECT_EQ(result["memory_bytes"], 12LL << 30);
+  EXPECT_NEAR(result["images_per_second"].get<double>() * result["predicted_seconds"].get<double>(), result["batch"].get<double>(), 1e-3);
+}
+
+TEST(FitCommand, MoreTechniquesHoldMore) {
+  const auto batch = [](const std::string& policy) {
+    return json::parse(run_tide("fit resnet50 --device k40c --rules superneurons --json --policy " + policy).out)["batch"].get<std::int64_t>();
+  };
+  const std::int64_t baseline = batch("baseline"), liveness = batch("liveness"), offload = batch("offload"), all = batch("superneurons");
+  EXPECT_LT(baseline, liveness);
+  EXPECT_LT(liveness, offload);
+  EXPECT_LT(offload, all);
+}
+
+TEST(FitCommand, TheReserveCounts) {
+  const json whole = json::parse(run_tide("fit alexnet --memory 3GiB --backend null --policy liveness --json").out);
+  const json less = json::parse(run_tide("fit alexnet --memory 3GiB --reserve 1GiB --backend null --policy liveness --json").out);
+  EXPECT_EQ(less["memory_bytes"], 2LL << 30);
+  EXPECT_LT(less["batch"].get<std::int64_t>(), whole["batch"].get<std::int64_t>());
+}
+
+TEST(FitCommand, TheDepthOfAResNet) {
+  const std::string common = "--memory 2GiB --backend null --policy liveness --batch 4";
+  const json result = json::parse(run_tide("fit 'resnet:2,2,?,2' --json " + common).out);
+  const auto n = result["n"].get<std::int64_t>();
+  EXPECT_EQ(result["depth"], 3 * (6 + n) + 2);
+  EXPECT_EQ(result["model"], "resnet:2,2," + std::to_string(n) + ",2");
+  EXPECT_EQ(result["batch"], 4);
+  EXPECT_TRUE(plan_fits("resnet:2,2," + std::to_string(n) + ",2 " + common));
+  EXPECT_FALSE(plan_fits("resnet:2,2," + std::to_string(n + 1) + ",2 " + common));
+  const ProgramRun text = run_tide("fit 'resnet:2,2,?,2' " + common);
+  EXPECT_NE(text.out.find("depth " + std::to_string(3 * (6 + n) + 2)), std::string::npos) << text.out;
+  EXPECT_LE(widest_line(text.out), 120U);
+}
+
+TEST(FitCommand, NothingFitsIsAnAnswer) {
+  expect_refusal("fit resnet50 --memory 1MiB --backend null", 2, {"bytes", "batch 1"});
+  expect_refusal("fit 'resnet:2,2,?,2' --memory 1MiB --backend null", 2, {"bytes", "n = 1"});
+}
+
+TEST(FitCommand, BadArgumentsAreRefused) {
+  expect_refusal("fit resnet50 --backend null", 1, {"--memory", "--device"});
+  expect_refusal("fit resnet50 --device k40c --reserve 13GiB", 1, {"--reserve"});
+  expect_refusal("fit 'resnet:?,2,?,2' --memory 1GiB --backend null", 1, {"resnet:6,32,?,6"});
+  expect_refusal("fit 'vgg?' --memory 1GiB --backend null", 1, {"resnet:6,32,?,6"});
+  expect_refusal("fit alexnt --memory 1GiB --backend null", 1, {"alexnet"});
+}
+
+}  // namespace
+}  // namespace tide::test

@@ -1,0 +1,81 @@
+// tide reproduce: what counting gives is exact, what the paper slips on is told.
+#include <nlohmann/json.hpp>
+
+#include "cli/run_tide.h"
+
+namespace tide::test {
+namespace {
+
+using nlohmann::json;
+
+json experiment(const std::string& id) {
+  const ProgramRun run = run_tide("reproduce superneurons --json --only " + id);
+  EXPECT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  EXPECT_EQ(result["experiments"].size(), 1U);
+  return result["experiments"][0];
+}
+
+TEST(ReproduceCommand, Table1IsExactButForOnePeak) {
+  int exact = 0;
+  const json table = experiment("table1");
+  for (const json& value : table["values"]) {
+    const std::string what = value["what"];
+    if (value["paper"] == 401) {
+      EXPECT_EQ(value["standing"], "not matched") << what;
+      EXPECT_DOUBLE_EQ(value["ours"].get<double>(), 406.125) << what;
+      EXPECT_TRUE(value.contains("note")) << what;
+    } else {
+      EXPECT_EQ(value["standing"], "exact") << what << ": " << value["ours"];
+      ++exact;
+    }
+  }
+  EXPECT_EQ(exact, 14);
+}
+
+TEST(ReproduceCommand, Figure10HasItsCurves) {
+  const json figure = experiment("figure10");
+  for (const json& value : figure["values"])
+    if (value["standing"] == "not matched") {
+      EXPECT_TRUE(value["paper"] == 1132.155 || value["paper"] == 886.385) << value;
+    }
+  const json& series = figure["series"]["figure10_steps"];
+  EXPECT_EQ(series["rows"].size(), 46U);
+  EXPECT_EQ(series["rows"][31][0], "32");
+  EXPECT_EQ(series["rows"][31][3], "1489.3555");
+}
+
+TEST(ReproduceCommand, EveryMismatchHasANote) {
+  const ProgramRun run = run_tide("reproduce superneurons --json --only figure2,figure8,table2,table3,figure13");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  EXPECT_EQ(result["experiments"].size(), 5U);
+  for (const json& one : result["experiments"]) {
+    EXPECT_FALSE(one["values"].empty());
+    for (const json& value : one["values"])
+      if (value["standing"] == "not matched") {
+        EXPECT_TRUE(value.contains("note")) << one["id"] << " " << value;
+      }
+  }
+}
+
+TEST(ReproduceCommand, FiguresComeAsFiles) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tide("reproduce superneurons --only figure10,figure8 --output " + (folder.path() / "new" / "csv").string());
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_LE(widest_line(run.out), 120U);
+  EXPECT_NE(run.out.find("Figure 10"), std::string::npos);
+  const std::string steps = file_text(folder.path() / "new" / "csv" / "figure10_steps.csv");
+  EXPECT_TRUE(steps.starts_with("step,baseline_mib")) << steps.substr(0, 80);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), '\n'), 47);
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "new" / "csv" / "figure8a_time.csv"));
+}
+
+TEST(ReproduceCommand, UnknownThingsAreRefused) {
+  expect_refusal("reproduce vdnn", 1, {"vdnn", "superneurons"});
+  expect_refusal("reproduce superneurons --only table9", 1, {"table9", "table1"});
+  expect_refusal("reproduce superneurons --only figure8 --output /proc/nowhere", 1, {"/proc/nowhere"});
+}
+
+}  // namespace
+}  // namespace tide::test
