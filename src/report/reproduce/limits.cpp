@@ -36,7 +36,7 @@ constexpr std::array<Batches, 6> kTable5{{{"AlexNet", {768, 768, 1024, 1408, 179
 
 Report table4(Workbench& bench) {
   Report report;
-  report.setting = "resnet:6,32,n,6 at batch 16 (v1.5, 224x224, momentum) in 12 GiB; host memory unlimited; depth is 3 (6+32+n+6) + 2";
+  report.setting = "resnet:6,32,n,6 (v1.5, 224x224) at batch 16, momentum, 12 GiB, host memory unlimited; depth 3 (44 + n) + 2";
   constexpr std::string_view model = "resnet:6,32,?,6";
   const DeviceModel cost(find_device("k40c").rates());
   const auto deepest = [&](std::string_view policy, Rules rules, std::int64_t batch) {
@@ -67,12 +67,15 @@ Report table4(Workbench& bench) {
   Setting paper = in_device("resnet:6,32,596,6", "superneurons", Rules::superneurons);
   paper.batch = 16;
   report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB", gibibytes(bench.plan(paper).result.floor), 2, 1);
+  report.only_ours("parameters at that depth, once", "GiB",
+                   gibibytes(bytes_of({.batch = bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
   report.remarked("SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
                   static_cast<double>(residual_depth(with_unknown(model, deepest("superneurons", Rules::superneurons, 1).size))), 0, 3);
   report.notes = {
       "By the formula no n gives 1920 (n would be 595.3); 596 gives 1922. What bounds the depth here is parameters, their "
-      "momentum and the largest task, in all of the 12 GiB; the paper's runtime had the CUDA context and fragmentation besides, and "
-      "does not say what stopped it.",
+      "momentum and the largest task, in all of the 12 GiB. The paper does not say what stopped its runtime: the CUDA context and "
+      "fragmentation come on top, and if it kept gradients and one more buffer of the parameters' size (a guess), these four "
+      "copies alone would take nearly all of the memory at its depth.",
       "In the paper: Caffe 148, Torch 152, MXNet 480, TensorFlow 592.",
       "The abstract's ResNet2500 with 10^4 basic layers; the evaluation speaks of 2500 residual units, which would be more layers."};
   report.series.push_back(std::move(series));
