@@ -6,6 +6,7 @@
 
 namespace tide {
 
+// REQUIRES: not merged yet.
 [[nodiscard]] Step merge_in_place(Step step);
 
 }  // namespace tide

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost/model.h"
+#include "memory/tensor_cache.h"
 #include "plan/plan.h"
 
 namespace tide {
@@ -23,13 +24,6 @@ enum class Recompute : std::uint8_t {
 [[nodiscard]] std::string_view recompute_name(Recompute recompute);
 [[nodiscard]] Recompute recompute_from_name(std::string_view name);
 
-// Whom the tensor cache evicts first.
-enum class Replacement : std::uint8_t {
-  lru,       // least recently used: the paper's Algorithm 2
-  fifo,      // longest on the device
-  largest,   // most bytes
-  next_use,  // used again last: known here, since a step's order is
-};
 [[nodiscard]] std::string_view replacement_name(Replacement replacement);
 [[nodiscard]] Replacement replacement_from_name(std::string_view name);
 

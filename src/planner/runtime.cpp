@@ -1,0 +1,238 @@
+#include "planner/runtime.h"
+
+#include <algorithm>
+
+#include "planner/finish.h"
+#include "planner/layout.h"
+
+namespace tide {
+
+Floor smallest_floor(const Step& step) {
+  Bytes inputs;
+  for (const Storage& storage : step.storages)
+    if (!storage.persistent && storage.entry.valid()) inputs += storage.bytes.aligned();
+  Floor floor{inputs, step.ordered_tasks > 0 ? task_name(step, TaskId(0)) : ""};
+  std::vector<StorageId> seen;
+  TaskId largest;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
+    Bytes bytes = step.algorithms_of(TaskId(t))[smallest_algorithm(step, TaskId(t))].workspace.aligned();
+    seen.clear();
+    for (const Operand& operand : step.operands_of(TaskId(t))) {
+      const StorageId storage = step.tensor(operand.tensor).storage;
+      if (step.storage(storage).persistent || std::find(seen.begin(), seen.end(), storage) != seen.end()) continue;
+      seen.push_back(storage);
+      bytes += step.storage(storage).bytes.aligned();
+    }
+    if (bytes <= floor.bytes) continue;
+    floor.bytes = bytes;
+    largest = TaskId(t);
+  }
+  if (largest.valid()) floor.task = task_name(step, largest);
+  floor.bytes += persistent_bytes(step);
+  return floor;
+}
+
+VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options)
+    : facts_(facts),
+      step_(facts.step()),
+      cost_(cost),
+      options_(options),
+      bottom_(persistent_bytes(step_)),
+      record_(step_),
+      pool_(memory - bottom_, Bytes(kAlignment)),
+      cache_(memory - bottom_, options.replacement, step_.storages.size()),
+      nodes_(step_.storages.size()),
+      pending_(step_.tensors.size(), 0),
+      device_ready_(step_.storages.size(), 0),
+      host_ready_(step_.storages.size(), 0) {
+  // The inputs are where the recorder put them: behind what persists, in table order.
+  for (std::size_t s = 0; s < step_.storages.size(); ++s) {
+    const StorageId id(s);
+    if (persistent(id) || !step_.storages[s].entry.valid()) continue;
+    const auto node = pool_.allocate_at(record_.address(id) - bottom_, size(id));
+    nodes_[s] = node->id;
+    cache_.insert(key(id), node->address, node->bytes);
+    update_rank(id);
+    // Nobody will ever read some inputs (labels of a network without a loss).
+    if (facts_.last_use(step_.storages[s].entry) < 0) release(id);
+  }
+}
+
+Draft VirtualRuntime::run() && {
+  for (std::int32_t position = 0; position < facts_.tasks(); ++position) {
+    const TaskId task(static_cast<std::size_t>(position));
+    execute(task);
+    if (position + 1 >= facts_.first_backward()) prefetch();
+  }
+  return std::move(record_).finish();
+}
+
+void VirtualRuntime::execute(TaskId task) {
+  const auto operands = step_.operands_of(task);
+  for (const Operand& operand : operands)
+    if (operand.access != Access::write) ++pending_[operand.tensor.index()];
+  for (const Operand& operand : operands)
+    if (operand.access == Access::read) make_available(operand.tensor);
+  bring_together(task);
+  launch(task);
+  for (const Operand& operand : operands)
+    if (operand.access != Access::write) --pending_[operand.tensor.index()];
+  if (task.index() < step_.ordered_tasks) done_ = task.value();
+  settle(task);
+}
+
+bool VirtualRuntime::may_drop(TensorId tensor) const {
+  return options_.recompute != Recompute::none && facts_.droppable(tensor) && pending_[tensor.index()] == 0;
+}
+
+TensorId VirtualRuntime::missing_source(TensorId tensor) const {
+  const TaskId again = facts_.replay(tensor);
+  if (!again.valid()) throw Error("{} is gone and cannot be made again", tensor_name(step_, tensor));
+  for (const Operand& operand : step_.operands_of(again))
+    if (operand.access == Access::read && !available(operand.tensor)) return operand.tensor;
+  return {};
+}
+
+// On the device or in host memory; runs again what was dropped. What is pending is copied
+// out rather than dropped when it has to make room, so this comes to an end.
+void VirtualRuntime::make_available(TensorId tensor) {
+  if (available(tensor)) return;
+  std::vector<TensorId> chain{tensor};
+  while (!chain.empty()) {
+    const TensorId next = chain.back();
+    if (available(next)) {
+      chain.pop_back();
+      if (!chain.empty() && pending_[next.index()] > 0) --pending_[next.index()];
+    } else if (const TensorId missing = missing_source(next); missing.valid()) {
+      // Other sources of `next` that are there must not be dropped meanwhile; they cannot:
+      // dropped tensors are made from one tensor, and what else a replay reads stays.
+      ++pending_[missing.index()];
+      chain.push_back(missing);
+    } else {
+      execute(facts_.replay(next));
+    }
+  }
+}
+
+void VirtualRuntime::bring_together(TaskId task) {
+  fresh_.clear();
+  for (const Operand& operand : step_.operands_of(task)) {
+    const StorageId id = storage(operand.tensor);
+    if (!persistent(id) && std::find(fresh_.begin(), fresh_.end(), id) == fresh_.end()) fresh_.push_back(id);
+  }
+  if (try_to_bring_together(task)) return;
+  evict_all();
+  if (!try_to_bring_together(task)) throw Error("{} does not fit into its own floor", task_name(step_, task));
+}
+
+// Locks the task's storages on the device, allocating and fetching where needed. False,
+// with nothing locked, where there is no room beside what is locked.
+bool VirtualRuntime::try_to_bring_together(TaskId task) {
+  std::vector<StorageId> locked;
+  bool room = true;
+  for (const StorageId id : fresh_) {
+    if (!cache_.contains(key(id))) continue;
+    cache_.lock(key(id));
+    locked.push_back(id);
+  }
+  for (const StorageId id : fresh_) {
+    if (!room) break;
+    if (!cache_.contains(key(id))) {
+      room = allocate(id);
+      if (!room) break;
+      cache_.lock(key(id));
+      locked.push_back(id);
+    }
+  }
+  // The smallest workspace is part of the room.
+  const Bytes least = step_.algorithms_of(task)[smallest_algorithm(step_, task)].workspace.aligned();
+  while (room && !least.is_zero() && !choose_hole(least, false)) {
+    const auto victims = cache_.victims(least);
+    if (!victims) room = false;
+    else for (const TensorCache::Key victim : victims->keys) evict(StorageId(victim));
+  }
+  if (room) {
+    for (const Operand& operand : step_.operands_of(task)) {
+      const StorageId id = storage(operand.tensor);
+      if (operand.access == Access::write || record_.holds(operand.tensor, Tier::device)) continue;
+      copy_in(id);
+    }
+  }
+  for (const StorageId id : locked) cache_.unlock(key(id));
+  if (room)
+    for (const StorageId id : fresh_) cache_.lock(key(id));
+  return room;
+}
+
+void VirtualRuntime::launch(TaskId task) {
+  double start = compute_;
+  for (const StorageId id : fresh_) {
+    const auto begin = cache_.address(key(id)).count();
+    start = std::max({start, device_ready_[id.index()], ready_time(begin, begin + size(id).count())});
+  }
+  // The fastest algorithm that the free bytes allow, waiting for a hole included.
+  const auto& algorithms = step_.algorithms_of(task);
+  std::uint32_t best = 0;
+  Bytes workspace;
+  double best_end = 0;
+  bool found = false;
+  for (std::uint32_t a = 0; a < algorithms.size(); ++a) {
+    double begin = start;
+    Bytes address;
+    if (!algorithms[a].workspace.is_zero()) {
+      const std::optional<Hole> hole = choose_hole(algorithms[a].workspace.aligned(), false);
+      if (!hole) continue;
+      begin = std::max(begin, hole->ready);
+      address = hole->address;
+    }
+    const double end = begin + cost_.task_seconds(step_, task, a);
+    if (found && end >= best_end) continue;
+    best = a;
+    best_end = end;
+    workspace = address;
+    found = true;
+  }
+  if (!found) throw Error("no workspace for {}", task_name(step_, task));
+  record_.run(task, best, bottom_ + workspace);
+  compute_ = best_end;
+  std::erase_if(in_flight_, [&](const InFlight& range) { return range.ready <= compute_; });
+  for (const Operand& operand : step_.operands_of(task)) {
+    const StorageId id = storage(operand.tensor);
+    device_ready_[id.index()] = operand.access == Access::read ? device_ready_[id.index()] : compute_;
+    // What was copied out earlier is out of date; a replay makes the same again.
+    const bool remade = step_.task(task).kind == TaskKind::replay && record_.holds(operand.tensor, Tier::host);
+    if (operand.access != Access::read && !remade && record_.has(id, Tier::host)) record_.close(id, Tier::host);
+  }
+}
+
+void VirtualRuntime::settle(TaskId task) {
+  const bool ordered = task.index() < step_.ordered_tasks;
+  for (const StorageId id : fresh_) {
+    cache_.unlock(key(id));
+    cache_.touch(key(id));
+  }
+  for (const Operand& operand : step_.operands_of(task)) settle_tensor(operand.tensor, ordered);
+}
+
+// Lets go of what is dead, and with the memory-centric strategy of what can be made again.
+void VirtualRuntime::settle_tensor(TensorId tensor, bool read_by_ordered) {
+  const StorageId id = storage(tensor);
+  if (persistent(id) || !record_.holds(tensor, Tier::device)) return;
+  const bool waited_for = pending_[tensor.index()] > 0;
+  if (!waited_for && !needed(tensor)) {
+    release(id);
+    return;
+  }
+  if (!waited_for && options_.recompute == Recompute::memory && may_drop(tensor) && done_ >= facts_.first_backward()) {
+    const std::int32_t next = facts_.next_use(tensor, done_);
+    const std::int32_t now = step_.tasks[static_cast<std::size_t>(done_)].step;
+    const bool at_once = read_by_ordered && next != kNever && step_.tasks[static_cast<std::size_t>(next)].step <= now + 1;
+    if (!at_once && next != done_ + 1) {
+      release(id);
+      return;
+    }
+  }
+  update_rank(id);
+}
+
+}  // namespace tide

@@ -1,0 +1,99 @@
+// SuperNeurons' runtime, run ahead of time: the block pool, the tensor cache and the
+// recomputation rules work through the step task by task within a budget, and what they do
+// is recorded. Things move or are dropped only when an allocation finds no room:
+//
+//   room:       first hole that is free early enough
+//   no room:    the cache names victims; those that can be run again are dropped, the
+//               others are copied out (once: a copy that is still there is enough)
+//   no victims: locked tensors are in the way; everything leaves and the task's own
+//               tensors come back side by side, which always fits above the floor
+//
+// Evictions are decided late but copied early: a copy waits for the value only, so that
+// the out lane runs ahead of the need.
+#pragma once
+
+#include <set>
+
+#include "memory/block_pool.h"
+#include "planner/recorder.h"
+
+namespace tide {
+
+// The least that any plan can do with which keeps persistent storages on the device: the
+// largest task with its smallest workspace, and what the step starts with.
+struct Floor {
+  Bytes bytes;
+  std::string task;
+};
+[[nodiscard]] Floor smallest_floor(const Step& step);
+
+// Works through a step once. REQUIRES: memory >= smallest_floor(step).
+class VirtualRuntime {
+ public:
+  VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options);
+
+  // The draft has device addresses and algorithms.
+  [[nodiscard]] Draft run() &&;
+
+ private:
+  // What happens at one task (runtime.cpp).
+  void execute(TaskId task);
+  void make_available(TensorId tensor);
+  [[nodiscard]] TensorId missing_source(TensorId tensor) const;
+  void bring_together(TaskId task);
+  bool try_to_bring_together(TaskId task);
+  void launch(TaskId task);
+  void settle(TaskId task);
+  void settle_tensor(TensorId tensor, bool read_by_ordered);
+
+  // Room (runtime_memory.cpp).
+  bool allocate(StorageId storage);
+  void release(StorageId storage);
+  void evict(StorageId storage);
+  void copy_out(StorageId storage);
+  void copy_in(StorageId storage);
+  void evict_all();
+  void update_rank(StorageId storage);
+  struct Hole {
+    Bytes address;
+    double ready = 0;  // when the last copy out of it is over
+  };
+  [[nodiscard]] std::optional<Hole> choose_hole(Bytes bytes, bool low) const;
+  [[nodiscard]] double ready_time(std::int64_t begin, std::int64_t end) const;
+
+  // Ahead of need (runtime_prefetch.cpp).
+  void prefetch();
+
+  [[nodiscard]] bool available(TensorId tensor) const { return record_.holds(tensor, Tier::device) || record_.holds(tensor, Tier::host); }
+  [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
+  [[nodiscard]] bool persistent(StorageId id) const { return step_.storage(id).persistent; }
+  [[nodiscard]] Bytes size(StorageId id) const { return step_.storage(id).bytes.aligned(); }
+  // Whether an ordered task that has not run yet uses it.
+  [[nodiscard]] bool needed(TensorId tensor) const { return facts_.last_use(tensor) > done_; }
+  [[nodiscard]] bool may_drop(TensorId tensor) const;
+  static TensorCache::Key key(StorageId id) { return static_cast<TensorCache::Key>(id.index()); }
+
+  const StepFacts& facts_;
+  const Step& step_;
+  const CostModel& cost_;
+  const PlannerOptions& options_;
+  Bytes bottom_;  // persistent storages lie below
+  Recorder record_;
+  BlockPool pool_;
+  TensorCache cache_;
+  std::vector<BlockPool::NodeId> nodes_;  // by storage
+  std::vector<std::int32_t> pending_;     // by tensor: tasks on their way that read it
+  std::int32_t done_ = -1;                // the last ordered task that has run
+
+  // The simulated clock: when each lane is free, and values are ready.
+  double compute_ = 0, out_ = 0, in_ = 0;
+  std::vector<double> device_ready_, host_ready_;  // by storage
+  struct InFlight {
+    std::int64_t begin, end;
+    double ready;
+  };
+  std::vector<InFlight> in_flight_;  // ranges whose old contents are still being copied out
+  std::vector<StorageId> fresh_;     // of the task at hand: all its storages, each once
+};
+
+}  // namespace tide

@@ -1,0 +1,95 @@
+// Room on the device: holes, evictions, copies.
+#include <algorithm>
+
+#include "planner/runtime.h"
+
+namespace tide {
+
+double VirtualRuntime::ready_time(std::int64_t begin, std::int64_t end) const {
+  double ready = 0;
+  for (const InFlight& range : in_flight_)
+    if (range.begin < end && begin < range.end) ready = std::max(ready, range.ready);
+  return ready;
+}
+
+// The hole that is ready first; among those ready now, the first from the given end.
+std::optional<VirtualRuntime::Hole> VirtualRuntime::choose_hole(Bytes bytes, bool low) const {
+  std::optional<Hole> best;
+  for (const auto& [address, length] : pool_.holes()) {
+    if (length < bytes.count()) continue;
+    const std::int64_t begin = low ? address : address + length - bytes.count();
+    const double ready = std::max(ready_time(begin, begin + bytes.count()), compute_);
+    if (best && (low ? ready >= best->ready : ready > best->ready)) continue;
+    best = Hole{Bytes(begin), ready};
+  }
+  return best;
+}
+
+bool VirtualRuntime::allocate(StorageId id) {
+  // What stays until the backward pass lies at the bottom and is given up from there; what
+  // comes and goes lies at the top.
+  const bool low = done_ + 1 < facts_.first_backward() && step_.storage(id).tensor_class == TensorClass::activation;
+  std::optional<Hole> hole = choose_hole(size(id), low);
+  if (!hole) {
+    const auto victims = cache_.victims(size(id));
+    if (!victims) return false;
+    for (const TensorCache::Key victim : victims->keys) evict(StorageId(victim));
+    hole = choose_hole(size(id), low);
+  }
+  const auto node = pool_.allocate_at(hole->address, size(id));
+  nodes_[id.index()] = node->id;
+  record_.open(id, Tier::device, bottom_ + node->address);
+  cache_.insert(key(id), node->address, node->bytes);
+  return true;
+}
+
+// Gives the room back; the value is gone from the device, and from the host too where
+// nobody needs it any more.
+void VirtualRuntime::release(StorageId id) {
+  const TensorId value = record_.value(id, Tier::device);
+  const bool dead = !value.valid() || (!needed(value) && pending_[value.index()] == 0);
+  if (dead && record_.has(id, Tier::host) && record_.value(id, Tier::host) == value) record_.close(id, Tier::host);
+  record_.close(id, Tier::device);
+  cache_.erase(key(id));
+  pool_.release(nodes_[id.index()]);
+}
+
+void VirtualRuntime::evict(StorageId id) {
+  const TensorId value = record_.value(id, Tier::device);
+  if (value.valid() && !record_.holds(value, Tier::host) && !may_drop(value) && (needed(value) || pending_[value.index()] > 0)) {
+    const std::int64_t begin = cache_.address(key(id)).count();
+    copy_out(id);
+    in_flight_.push_back({begin, begin + size(id).count(), out_});
+  }
+  record_.close(id, Tier::device);
+  cache_.erase(key(id));
+  pool_.release(nodes_[id.index()]);
+}
+
+void VirtualRuntime::copy_out(StorageId id) {
+  if (record_.has(id, Tier::host)) record_.close(id, Tier::host);  // an older value
+  record_.open(id, Tier::host);
+  record_.copy(id, Tier::device, Tier::host);
+  out_ = std::max(out_, device_ready_[id.index()]) + cost_.copy_seconds(step_.storage(id).bytes, Tier::device, Tier::host);
+  host_ready_[id.index()] = out_;
+}
+
+void VirtualRuntime::copy_in(StorageId id) {
+  const std::int64_t begin = cache_.address(key(id)).count();
+  record_.copy(id, Tier::host, Tier::device);
+  in_ = std::max({in_, host_ready_[id.index()], ready_time(begin, begin + size(id).count()), compute_}) +
+        cost_.copy_seconds(step_.storage(id).bytes, Tier::host, Tier::device);
+  device_ready_[id.index()] = in_;
+}
+
+void VirtualRuntime::evict_all() {
+  const std::vector<TensorCache::Key> keys = cache_.keys();
+  for (const TensorCache::Key victim : keys) evict(StorageId(victim));
+}
+
+void VirtualRuntime::update_rank(StorageId id) {
+  const TensorId value = record_.value(id, Tier::device);
+  cache_.set_next_use(key(id), value.valid() ? facts_.next_use(value, done_) : kNever);
+}
+
+}  // namespace tide

@@ -1,0 +1,184 @@
+// What the SuperNeurons policies promise, on random graphs: chains, fans, joins, nested
+// ones, shared weights. Every plan here has passed the checker (make_plan).
+#include <gtest/gtest.h>
+
+#include "plan/summary.h"
+#include "planner/facts.h"
+#include "planner/planner.h"
+#include "planner/runtime.h"
+#include "step/build.h"
+#include "support/random_network.h"
+
+namespace tide {
+namespace {
+
+constexpr std::uint32_t kNetworks = 60;
+
+class Policies : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  [[nodiscard]] Step step(Rules rules) const {
+    testing_support::RandomNetwork random(GetParam());
+    const int layers = 4 + static_cast<int>(GetParam() % 29);
+    return build_step(std::make_shared<Network>(random.make(layers)),
+                      {.batch = 1 + GetParam() % 5, .rules = rules, .training = true, .optimizer = {}});
+  }
+  [[nodiscard]] PlanResult plan(std::string_view policy, Rules rules, const PlannerOptions& options) const {
+    return make_plan(find_policy(policy), step(rules), RooflineModel(generic_cpu()), options);
+  }
+  [[nodiscard]] Bytes liveness_peak(Rules rules) const { return summarize(*plan("liveness", rules, {}).plan).peak_bytes; }
+
+  static constexpr std::array kRules{Rules::minimal, Rules::superneurons};
+};
+
+Bytes moved(const PlanSummary& summary) { return summary.offloaded_bytes + summary.prefetched_bytes; }
+
+TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
+  for (const Rules rules : kRules) {
+    for (const char* policy : {"offload", "superneurons"}) {
+      for (const bool cache : {true, false}) {
+        PlannerOptions options;
+        options.cache = cache;
+        options.memory = Bytes(kAlignment);
+        const Bytes floor = plan(policy, rules, options).floor;
+        options.memory = floor;
+        const PlanResult at = plan(policy, rules, options);
+        ASSERT_TRUE(at.plan) << policy << " at its floor of " << floor.count();
+        EXPECT_EQ(at.floor, floor);
+        EXPECT_LE(summarize(*at.plan).peak_bytes, floor);
+        options.memory = floor - Bytes(kAlignment);
+        const PlanResult below = plan(policy, rules, options);
+        EXPECT_FALSE(below.plan) << policy << " below its floor of " << floor.count();
+        EXPECT_EQ(below.floor, floor);
+        EXPECT_FALSE(below.bottleneck_task.empty());
+      }
+    }
+  }
+}
+
+// The paper's peak = max(l_i), as it is true: everything but the task at hand may leave.
+TEST_P(Policies, FloorWithTheCacheIsTheLargestTask) {
+  for (const Rules rules : kRules) {
+    PlannerOptions options;
+    options.memory = Bytes(kAlignment);
+    // By hand, from the step as it is planned: in-place results share storages.
+    PlannerOptions unlimited;
+    const PlanResult result = plan("superneurons", rules, unlimited);
+    const Step& planned = *result.plan->phases.front().step;
+    Bytes largest, persistent, inputs;
+    for (const Storage& storage : planned.storages) {
+      if (storage.persistent) persistent += storage.bytes.aligned();
+      else if (storage.entry.valid()) inputs += storage.bytes.aligned();
+    }
+    for (std::size_t t = 0; t < planned.ordered_tasks; ++t) {
+      Bytes bytes = planned.algorithms_of(TaskId(t)).front().workspace.aligned();
+      std::set<StorageId> storages;
+      for (const Operand& operand : planned.operands_of(TaskId(t))) storages.insert(planned.tensor(operand.tensor).storage);
+      for (const StorageId id : storages)
+        if (!planned.storage(id).persistent) bytes += planned.storage(id).bytes.aligned();
+      largest = std::max(largest, bytes);
+    }
+    EXPECT_EQ(plan("superneurons", rules, options).floor, persistent + std::max(largest, inputs));
+  }
+}
+
+TEST_P(Policies, NeverAboveTheBudget) {
+  for (const Rules rules : kRules) {
+    const Bytes high = liveness_peak(rules);
+    for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory, Recompute::cost_aware}) {
+      for (const Replacement replacement : {Replacement::lru, Replacement::fifo, Replacement::largest, Replacement::next_use}) {
+        PlannerOptions options;
+        options.recompute = recompute;
+        options.replacement = replacement;
+        options.memory = Bytes(kAlignment);
+        const Bytes low = plan("superneurons", rules, options).floor;
+        for (const int part : {1, 3, 6}) {
+          const std::int64_t between = low.count() + (high.count() - low.count()) / 8 * part;
+          options.memory = Bytes(between / kAlignment * kAlignment);
+          const PlanResult result = plan("superneurons", rules, options);
+          if (*options.memory < low) continue;
+          ASSERT_TRUE(result.plan);
+          const PlanSummary summary = summarize(*result.plan);
+          EXPECT_LE(summary.peak_bytes, *options.memory);
+          if (recompute == Recompute::none) {
+            EXPECT_EQ(summary.recomputed_tasks, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Policies, EnoughMemoryMeansNothingMoves) {
+  for (const Rules rules : kRules) {
+    PlannerOptions options;
+    for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(liveness_peak(rules))}) {
+      options.memory = memory;
+      const PlanSummary summary = summarize(*plan("superneurons", rules, options).plan);
+      EXPECT_TRUE(moved(summary).is_zero());
+      EXPECT_EQ(summary.recomputed_tasks, 0);
+    }
+  }
+}
+
+TEST_P(Policies, CostAwareIsBoundedByMemoryCentric) {
+  for (const Rules rules : kRules) {
+    PlannerOptions options;
+    options.cache = false;
+    const auto summary = [&](Recompute recompute) {
+      options.recompute = recompute;
+      const PlanResult result = plan("superneurons", rules, options);
+      PlanSummary made = summarize(*result.plan);
+      // The strategies differ in the backward pass only.
+      made.peak_data_bytes = Bytes();
+      for (const StepUsage& usage : made.steps)
+        if (usage.step > result.plan->phases.front().step->layer_steps)
+          made.peak_data_bytes = std::max(made.peak_data_bytes, usage.live_data_bytes);
+      return made;
+    };
+    const PlanSummary memory = summary(Recompute::memory), speed = summary(Recompute::speed), aware = summary(Recompute::cost_aware);
+    EXPECT_LE(aware.peak_data_bytes, memory.peak_data_bytes);
+    EXPECT_LE(aware.recomputed_tasks, memory.recomputed_tasks);
+    EXPECT_LE(speed.recomputed_tasks, memory.recomputed_tasks);
+    EXPECT_GE(aware.recomputed_tasks, speed.recomputed_tasks);
+  }
+}
+
+TEST_P(Policies, CacheNeverMovesMore) {
+  for (const Rules rules : kRules) {
+    const Bytes high = liveness_peak(rules);
+    for (const Replacement replacement : {Replacement::lru, Replacement::next_use}) {
+      PlannerOptions on;
+      on.replacement = replacement;
+      PlannerOptions off = on;
+      off.cache = false;
+      off.memory = Bytes(kAlignment);
+      const Bytes low = plan("superneurons", rules, off).floor;
+      for (const int part : {0, 2, 5, 8}) {
+        const std::int64_t between = low.count() + std::max<std::int64_t>(high.count() - low.count(), 0) / 8 * part;
+        on.memory = off.memory = Bytes(between / kAlignment * kAlignment);
+        const PlanResult without = plan("superneurons", rules, off);
+        if (!without.plan) continue;
+        const PlanResult with = plan("superneurons", rules, on);
+        ASSERT_TRUE(with.plan);
+        EXPECT_LE(moved(summarize(*with.plan)), moved(summarize(*without.plan)));
+      }
+    }
+  }
+}
+
+TEST_P(Policies, HostBudgetIsExact) {
+  PlannerOptions options;
+  options.memory = Bytes(kAlignment);
+  options.memory = plan("superneurons", Rules::minimal, options).floor;
+  const PlanResult result = plan("superneurons", Rules::minimal, options);
+  const Bytes host = summarize(*result.plan).host_peak_bytes;
+  EXPECT_EQ(result.host_floor, host);
+  if (host.is_zero()) return;
+  options.host_memory = host;
+  EXPECT_TRUE(plan("superneurons", Rules::minimal, options).plan);
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, Policies, testing::Range(0U, kNetworks));
+
+}  // namespace
+}  // namespace tide
