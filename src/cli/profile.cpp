@@ -62,6 +62,9 @@ int run(const Arguments& arguments) {
   const std::unique_ptr<Backend> backend = make_backend(arguments.step.backend_name(), arguments.step.threads);
   Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), network->has_loss(), arguments.step.optimizer_options()});
   backend->annotate(step);
+  // As plans run it: with results in place of operands where that is possible.
+  const PlanResult planned = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});
+  const Step& merged = *planned.plan->phases.front().step;
 
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   MeasureOptions options;
@@ -69,7 +72,7 @@ int run(const Arguments& arguments) {
   options.link_bytes_per_second = link;
   if (terminal)
     options.progress = [](std::size_t done, std::size_t total) { fmt::print(stderr, "\rmeasuring {} of {} ", done + 1, total); };
-  const Profile profile = measure_profile(step, *backend, options);
+  const Profile profile = measure_profile(merged, *backend, options);
   if (terminal) fmt::print(stderr, "\r{:40}\r", "");
   if (!arguments.save.empty()) save_profile(profile, arguments.save);
   if (arguments.json) {
@@ -78,8 +81,8 @@ int run(const Arguments& arguments) {
   }
   const ProfileModel measured({profile});
   fmt::print("{}, batch {}, rules {}: {} different tasks among {}\non {}\nwith backend {}\n\n{}\n", network->name, arguments.step.batch,
-             arguments.step.rules, profile.task_seconds.size(), step.tasks.size(), profile.machine, profile.backend,
-             by_kind(step, measured, RooflineModel(generic_cpu())).text());
+             arguments.step.rules, profile.task_seconds.size(), merged.tasks.size(), profile.machine, profile.backend,
+             by_kind(merged, measured, RooflineModel(generic_cpu())).text());
   fmt::print("Copies, both ways at once{}: {} to host memory, {} back, {:.0f} us more for each.\n",
              link > 0 ? fmt::format(", throttled to {}", rate_text(link)) : "", rate_text(profile.out.bytes_per_second),
              rate_text(profile.in.bytes_per_second), 1e6 * std::max(profile.out.latency_seconds, profile.in.latency_seconds));

@@ -76,7 +76,7 @@ void Lanes::stop_threads() noexcept {
 }
 
 void Lanes::serve(std::size_t index) {
-  sleep_exactly();
+  run_promptly();
   LaneState& lane = lanes_[index];
   for (std::uint32_t seen = 0;;) {
     step_.wait(seen);

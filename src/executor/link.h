@@ -19,7 +19,8 @@ class Link {
   double bytes_per_second_;
 };
 
-// Has the calling thread wake from such sleeps as exactly as the system can.
-void sleep_exactly();
+// Has the calling thread wake from sleeps and waits as soon as the system can: one that mostly
+// sleeps would otherwise queue behind those that compute. Where it cannot, nothing changes.
+void run_promptly();
 
 }  // namespace tide

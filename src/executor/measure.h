@@ -17,7 +17,8 @@ struct MeasureOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-// REQUIRES: `step` was annotated by `backend` and has its network.
+// Operands that share a storage share memory, so pass a step as a plan has it, with results
+// merged into operands. REQUIRES: `step` was annotated by `backend` and has its network.
 [[nodiscard]] Profile measure_profile(const Step& step, Backend& backend, const MeasureOptions& options = {});
 
 // Both directions while the other one is busy, for a link of this speed (0: as fast as it goes).
