@@ -5,13 +5,14 @@
 // of each block is written. `share` is the part of the step's modelled time on a K40c.
 //
 // cudaMalloc and cudaFree belong to the benchmark of a CUDA backend.
+#include "memory/block_pool.h"
+
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
 
 #include "cost/device_model.h"
 #include "cost/devices.h"
-#include "memory/block_pool.h"
 #include "plan/timeline.h"
 #include "planner/planner.h"
 #include "step/build.h"
@@ -66,11 +67,12 @@ Sequence sequence_of(const std::string& model, std::int64_t batch) {
 }
 
 void finish(benchmark::State& state, const Sequence& sequence) {
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(sequence.requests.size()));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) *
+                          static_cast<std::int64_t>(sequence.requests.size()));
   state.counters["requests"] = static_cast<double>(sequence.requests.size());
   state.counters["step_s"] = sequence.step_seconds;
-  state.counters["share"] =
-      benchmark::Counter(sequence.step_seconds, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["share"] = benchmark::Counter(
+      sequence.step_seconds, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void pool_step(benchmark::State& state, const Sequence& sequence) {
@@ -111,16 +113,20 @@ int main(int argc, char** argv) {
     const char* model;
     std::int64_t batch;
   };
-  for (const Case& one : {Case{"alexnet", 128}, Case{"vgg16", 16}, Case{"inception-v4", 16}, Case{"superneurons/resnet50", 16},
-                          Case{"superneurons/resnet101", 16}, Case{"superneurons/resnet152", 16}}) {
+  for (const Case& one :
+       {Case{"alexnet", 128}, Case{"vgg16", 16}, Case{"inception-v4", 16}, Case{"superneurons/resnet50", 16},
+        Case{"superneurons/resnet101", 16}, Case{"superneurons/resnet152", 16}}) {
     const auto sequence = std::make_shared<const tide::Sequence>(tide::sequence_of(one.model, one.batch));
     const std::string name = one.model;
-    benchmark::RegisterBenchmark((name + "/pool").c_str(), [sequence](benchmark::State& state) { tide::pool_step(state, *sequence); })
-        ->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((name + "/malloc").c_str(), [sequence](benchmark::State& state) { tide::malloc_step(state, *sequence, false); })
-        ->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((name + "/malloc_touch").c_str(), [sequence](benchmark::State& state) { tide::malloc_step(state, *sequence, true); })
-        ->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark((name + "/pool").c_str(), [sequence](benchmark::State& state) {
+      tide::pool_step(state, *sequence);
+    })->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark((name + "/malloc").c_str(), [sequence](benchmark::State& state) {
+      tide::malloc_step(state, *sequence, false);
+    })->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark((name + "/malloc_touch").c_str(), [sequence](benchmark::State& state) {
+      tide::malloc_step(state, *sequence, true);
+    })->Unit(benchmark::kMicrosecond);
   }
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -33,8 +33,15 @@ int run(const Arguments& arguments) {
   const Step step = arguments.cost.build(arguments.step, network, arguments.inference);
   const double ideal = ideal_seconds(step, cost);
 
-  Table table({{"policy"}, {"fits"}, {"peak", Align::right}, {"peak bytes", Align::right}, {"of baseline", Align::right},
-               {"moved", Align::right}, {"recomputed", Align::right}, {"predicted", Align::right}, {"numerics"},
+  Table table({{"policy"},
+               {"fits"},
+               {"peak", Align::right},
+               {"peak bytes", Align::right},
+               {"of baseline", Align::right},
+               {"moved", Align::right},
+               {"recomputed", Align::right},
+               {"predicted", Align::right},
+               {"numerics"},
                {"planned in", Align::right}});
   ordered_json list = ordered_json::array();
   double baseline = 0;
@@ -42,11 +49,12 @@ int run(const Arguments& arguments) {
   for (const Policy& policy : policies()) {
     const PlanResult result = make_plan(policy, step, cost, options);
     if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
-    const std::string share = baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(result.floor.count()) / baseline) : "-";
+    const std::string share =
+        baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(result.floor.count()) / baseline) : "-";
     ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
     if (!result.plan) {
-      table.add({std::string(policy.name), "no", format_size(result.floor), fmt::format("{}", result.floor.count()), share, "-", "-",
-                 "-", "-", fmt::format("{:.2g} s", result.plan_seconds)});
+      table.add({std::string(policy.name), "no", format_size(result.floor), fmt::format("{}", result.floor.count()),
+                 share, "-", "-", "-", "-", fmt::format("{:.2g} s", result.plan_seconds)});
       entry["floor_bytes"] = result.floor.count();
       entry["bottleneck_task"] = result.bottleneck_task;
       list.push_back(std::move(entry));
@@ -56,10 +64,10 @@ int run(const Arguments& arguments) {
     const PlanSummary summary = summarize(*result.plan);
     const double predicted = simulate(*result.plan, cost).seconds;
     const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
-    table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes), fmt::format("{}", summary.peak_bytes.count()), share,
-               moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
-               fmt::format("{:.3g} s", predicted), std::string(numerics_name(result.plan->numerics)),
-               fmt::format("{:.2g} s", result.plan_seconds)});
+    table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes),
+               fmt::format("{}", summary.peak_bytes.count()), share, moved.is_zero() ? "0" : format_size(moved),
+               fmt::format("{}", summary.recomputed_tasks), fmt::format("{:.3g} s", predicted),
+               std::string(numerics_name(result.plan->numerics)), fmt::format("{:.2g} s", result.plan_seconds)});
     entry["numerics"] = numerics_name(result.plan->numerics);
     entry["peak_bytes"] = summary.peak_bytes.count();
     entry["offloaded_bytes"] = summary.offloaded_bytes.count();
@@ -69,11 +77,13 @@ int run(const Arguments& arguments) {
     list.push_back(std::move(entry));
   }
   if (arguments.json) {
-    fmt::print("{}\n", ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", ideal}, {"policies", list}}.dump(2));
+    fmt::print("{}\n",
+               ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", ideal}, {"policies", list}}.dump(2));
   } else {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
-    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are {}.\n", arguments.cost.source(cost));
+    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are {}.\n",
+               arguments.cost.source(cost));
     for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;

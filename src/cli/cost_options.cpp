@@ -1,23 +1,12 @@
 #include "cli/cost_options.h"
 
-#include "base/size_text.h"
+#include "cli/link_rate.h"
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "cost/profile.h"
 #include "step/build.h"
 
 namespace tide {
-
-double parse_rate(const std::string& text) {
-  if (text.ends_with("/s")) {
-    try {
-      const Bytes bytes = parse_size(text.substr(0, text.size() - 2));
-      if (!bytes.is_zero()) return static_cast<double>(bytes.count());
-    } catch (const Error&) {  // told below, as a rate
-    }
-  }
-  throw Error("--link '{}' is not a rate; write bytes per second such as 8GB/s, or pageable", text);
-}
 
 void CostArguments::add_to(CLI::App& app) {
   app.add_option("--device", device, "Plan for this device instead of the backend (see tide devices)");
@@ -28,10 +17,12 @@ void CostArguments::add_to(CLI::App& app) {
 std::shared_ptr<const CostModel> CostArguments::model() const {
   if (!device.empty() && !profile.empty()) throw Error("--device and --profile do not go together: give one of them");
   if (link == "pageable" && device.empty()) throw Error("--link pageable needs a --device whose link it halves");
-  if (!profile.empty()) return load_profile(profile, link.empty() ? 0 : parse_rate(link));
+  if (!profile.empty()) return load_profile(profile, link.empty() ? 0 : parse_link_rate(link));
   Device rates = device.empty() ? generic_cpu() : find_device(device).rates();
-  if (link == "pageable") rates.link_bytes_per_second = find_device(device).pageable_link();
-  else if (!link.empty()) rates.link_bytes_per_second = parse_rate(link);
+  if (link == "pageable")
+    rates.link_bytes_per_second = find_device(device).pageable_link();
+  else if (!link.empty())
+    rates.link_bytes_per_second = parse_link_rate(link);
   if (device.empty()) return std::make_shared<RooflineModel>(std::move(rates));
   return std::make_shared<DeviceModel>(std::move(rates));
 }

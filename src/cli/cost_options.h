@@ -26,7 +26,4 @@ struct CostArguments {
   [[nodiscard]] std::string source(const CostModel& model) const;
 };
 
-// "8GB/s" in bytes per second; throws an Error that quotes the text.
-[[nodiscard]] double parse_rate(const std::string& text);
-
 }  // namespace tide

@@ -1,9 +1,10 @@
 // tide devices: what plans can be made for.
+#include "cost/devices.h"
+
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
 #include "cli/command.h"
-#include "cost/devices.h"
 #include "report/table.h"
 
 namespace tide {
@@ -12,20 +13,31 @@ namespace {
 std::string tera(double flops) { return flops > 0 ? fmt::format("{:.4g}", flops / 1e12) : "-"; }
 
 void print_table() {
-  Table table({{"device"}, {"memory", Align::right}, {"fp32", Align::right}, {"tf32", Align::right}, {"bf16", Align::right},
-               {"GB/s", Align::right}, {"link", Align::right}, {"both", Align::right}, {"reached", Align::right}, {"GB/s", Align::right}, {"what it is"}});
+  Table table({{"device"},
+               {"memory", Align::right},
+               {"fp32", Align::right},
+               {"tf32", Align::right},
+               {"bf16", Align::right},
+               {"GB/s", Align::right},
+               {"link", Align::right},
+               {"both", Align::right},
+               {"reached", Align::right},
+               {"GB/s", Align::right},
+               {"what it is"}});
   for (const DeviceSheet& sheet : device_sheets()) {
     const Device rates = sheet.rates();
-    table.add({std::string(sheet.name), sheet.memory().is_zero() ? "-" : format_size(sheet.memory()), tera(sheet.fp32_flops),
-               tera(sheet.tf32_flops), tera(sheet.bf16_flops), fmt::format("{:.4g}", sheet.memory_bytes_per_second / 1e9),
+    table.add({std::string(sheet.name), sheet.memory().is_zero() ? "-" : format_size(sheet.memory()),
+               tera(sheet.fp32_flops), tera(sheet.tf32_flops), tera(sheet.bf16_flops),
+               fmt::format("{:.4g}", sheet.memory_bytes_per_second / 1e9),
                fmt::format("{:.3g}", sheet.link_alone / 1e9), fmt::format("{:.3g}", sheet.link_both / 1e9),
-               fmt::format("{:.3g}", rates.flops_per_second / 1e12), fmt::format("{:.0f}", rates.memory_bytes_per_second / 1e9),
-               std::string(sheet.description)});
+               fmt::format("{:.3g}", rates.flops_per_second / 1e12),
+               fmt::format("{:.0f}", rates.memory_bytes_per_second / 1e9), std::string(sheet.description)});
   }
   fmt::print("{}\n", table.text());
-  fmt::print("fp32, tf32, bf16: peaks in TFLOP/s; GB/s: of its memory; reached: what good kernels get of these two.\n"
-             "link: GB/s to pinned host memory alone, and each way with both busy (which plans use; --link overrides).\n"
-             "Use one with tide compare, plan or fit: --device k40c --memory device.\n");
+  fmt::print(
+      "fp32, tf32, bf16: peaks in TFLOP/s; GB/s: of its memory; reached: what good kernels get of these two.\n"
+      "link: GB/s to pinned host memory alone, and each way with both busy (which plans use; --link overrides).\n"
+      "Use one with tide compare, plan or fit: --device k40c --memory device.\n");
 }
 
 void print_json() {

@@ -1,4 +1,6 @@
 // tide fit: the largest batch, or the deepest network, that a budget holds.
+#include "report/fit.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -7,7 +9,6 @@
 #include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "report/fit.h"
 #include "report/resnet_depth.h"
 
 namespace tide {
@@ -29,12 +30,14 @@ struct Arguments {
 PlannerOptions options_of(const Arguments& arguments) {
   BudgetArguments budget = arguments.budget;
   if (budget.memory.empty()) {
-    if (arguments.cost.device.empty()) throw Error("tide fit needs a budget: give --memory, such as 12GiB, or --device (see tide devices)");
+    if (arguments.cost.device.empty())
+      throw Error("tide fit needs a budget: give --memory, such as 12GiB, or --device (see tide devices)");
     budget.memory = "device";
   }
   PlannerOptions options = arguments.planner.options(arguments.cost.resolve(budget));
   const Bytes reserve = parse_size(arguments.reserve);
-  if (reserve >= *options.memory) throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory));
+  if (reserve >= *options.memory)
+    throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory));
   *options.memory -= reserve;
   return options;
 }
@@ -70,7 +73,8 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
   }
   answer.fit = largest_fit(problem);
   answer.batch = answer.depth ? arguments.step.batch : answer.fit.size;
-  answer.model = answer.depth ? with_unknown(arguments.model.model, std::max<std::int64_t>(answer.fit.size, 1)) : arguments.model.model;
+  answer.model = answer.depth ? with_unknown(arguments.model.model, std::max<std::int64_t>(answer.fit.size, 1))
+                              : arguments.model.model;
   return answer;
 }
 
@@ -102,28 +106,31 @@ void print_json(const Arguments& arguments, const Answer& answer, const PlanSumm
   fmt::print("{}\n", out.dump(2));
 }
 
-void print_text(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted, const CostModel& cost) {
+void print_text(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted,
+                const CostModel& cost) {
   const FitResult& fit = answer.fit;
-  fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model, format_size(*answer.options.memory), arguments.planner.policy,
-             arguments.step.rules);
+  fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model, format_size(*answer.options.memory),
+             arguments.planner.policy, arguments.step.rules);
   if (answer.depth)
-    fmt::print("  deepest          {} at batch {}: depth {}\n", answer.model, answer.batch, residual_depth(answer.model));
+    fmt::print("  deepest          {} at batch {}: depth {}\n", answer.model, answer.batch,
+               residual_depth(answer.model));
   else
     fmt::print("  largest batch    {}\n", answer.batch);
-  fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak_bytes), summary.peak_bytes.count(),
-             format_size(summary.host_peak_bytes));
-  fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks, format_size(summary.offloaded_bytes),
-             format_size(summary.prefetched_bytes));
-  fmt::print("  predicted step   {:.3g} s, {:.4g} images/s: {}\n", predicted, static_cast<double>(answer.batch) / predicted,
-             arguments.cost.source(cost));
+  fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak_bytes),
+             summary.peak_bytes.count(), format_size(summary.host_peak_bytes));
+  fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks,
+             format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
+  fmt::print("  predicted step   {:.3g} s, {:.4g} images/s: {}\n", predicted,
+             static_cast<double>(answer.batch) / predicted, arguments.cost.source(cost));
   if (fit.beyond.floor.is_zero())
     fmt::print("  one more         was not asked: {} is the most this search goes to\n", fit.size);
   else if (fit.beyond.short_of == Tier::device)
-    fmt::print("  one more         needs {} bytes ({}), at {}\n", fit.beyond.floor.count(), format_size(fit.beyond.floor), fit.beyond.bottleneck_task);
+    fmt::print("  one more         needs {} bytes ({}), at {}\n", fit.beyond.floor.count(),
+               format_size(fit.beyond.floor), fit.beyond.bottleneck_task);
   else
-    fmt::print("  one more         needs {} of {} memory\n", format_size(fit.beyond.host_floor), tier_name(fit.beyond.short_of));
-  fmt::print("  searched with    {} plans: {:.2g} s building steps, {:.2g} s planning, {:.2g} s checking the answer\n", fit.plans,
-             fit.build_seconds, fit.plan_seconds, fit.check_seconds);
+    fmt::print("  one more         {}\n", infeasible_text(fit.beyond, arguments.planner.policy, answer.options));
+  fmt::print("  searched with    {} plans: {:.2g} s building steps, {:.2g} s planning, {:.2g} s checking the answer\n",
+             fit.plans, fit.build_seconds, fit.plan_seconds, fit.check_seconds);
 }
 
 int run(const Arguments& arguments) {
@@ -148,13 +155,15 @@ int run(const Arguments& arguments) {
 Command fit_command(CLI::App& root) {
   auto arguments = std::make_shared<Arguments>();
   arguments->planner.policy = "superneurons";
-  CLI::App* app = root.add_subcommand("fit", "The largest batch, or for resnet:6,32,?,6 the deepest net at --batch, that a budget holds");
+  CLI::App* app = root.add_subcommand(
+      "fit", "The largest batch, or for resnet:6,32,?,6 the deepest net at --batch, that a budget holds");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->planner.add_to(*app);
   arguments->cost.add_to(*app);
-  app->add_option("--reserve", arguments->reserve, "Left free of the budget, such as 600MiB for a CUDA context")->capture_default_str();
+  app->add_option("--reserve", arguments->reserve, "Left free of the budget, such as 600MiB for a CUDA context")
+      ->capture_default_str();
   app->add_flag("--json", arguments->json, "Print one JSON object");
   return {app, [arguments] { return run(*arguments); }};
 }

@@ -26,7 +26,8 @@ struct Arguments {
 };
 
 std::vector<Experiment> chosen(const Arguments& arguments) {
-  if (arguments.paper != "superneurons") throw Error("there is no paper '{}' to reproduce; there is superneurons", arguments.paper);
+  if (arguments.paper != "superneurons")
+    throw Error("there is no paper '{}' to reproduce; there is superneurons", arguments.paper);
   const auto all = superneurons_experiments();
   std::string known;
   for (const Experiment& experiment : all) known += fmt::format("{}{}", known.empty() ? "" : ", ", experiment.id);
@@ -35,7 +36,8 @@ std::vector<Experiment> chosen(const Arguments& arguments) {
     if (std::none_of(all.begin(), all.end(), [&](const Experiment& experiment) { return experiment.id == id; }))
       throw Error("--only '{}' is not in the paper; there are {}", id, known);
   for (const Experiment& experiment : all)
-    if (arguments.only.empty() || std::find(arguments.only.begin(), arguments.only.end(), experiment.id) != arguments.only.end())
+    if (arguments.only.empty() ||
+        std::find(arguments.only.begin(), arguments.only.end(), experiment.id) != arguments.only.end())
       list.push_back(experiment);
   return list;
 }
@@ -76,7 +78,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 
 void print_series(const Series& series) {
   std::vector<Table::Column> columns;
-  for (std::size_t i = 0; i < series.columns.size(); ++i) columns.push_back({series.columns[i], i == 0 ? Align::left : Align::right});
+  for (std::size_t i = 0; i < series.columns.size(); ++i)
+    columns.push_back({series.columns[i], i == 0 ? Align::left : Align::right});
   Table table(std::move(columns));
   for (const auto& row : series.rows) table.add(row);
   fmt::print("\n{}", table.text());
@@ -87,12 +90,15 @@ void print_text(const Experiment& experiment, const Report& report, double secon
   id.insert(id.find_first_of("0123456789"), " ");
   id.front() = static_cast<char>(std::toupper(id.front()));
   fmt::print("{}. {}\n  {}\n\n", id, experiment.title, wrapped(report.setting, 2));
-  Table table({{"what"}, {"unit"}, {"paper", Align::right}, {"ours", Align::right}, {"ratio", Align::right}, {"standing"}});
+  Table table(
+      {{"what"}, {"unit"}, {"paper", Align::right}, {"ours", Align::right}, {"ratio", Align::right}, {"standing"}});
   for (const Comparison& value : report.values) {
     const bool comparable = value.paper_value && *value.paper_value != 0;
-    table.add({value.what, value.unit, value.paper.empty() ? "-" : value.paper, fmt::format("{:.{}f}", value.ours, value.decimals),
-               comparable ? fmt::format("{:.3f}", value.ours / *value.paper_value) : "-",
-               fmt::format("{}{}", standing_name(value.standing), value.note > 0 ? fmt::format(" ({})", value.note) : "")});
+    table.add(
+        {value.what, value.unit, value.paper.empty() ? "-" : value.paper,
+         fmt::format("{:.{}f}", value.ours, value.decimals),
+         comparable ? fmt::format("{:.3f}", value.ours / *value.paper_value) : "-",
+         fmt::format("{}{}", standing_name(value.standing), value.note > 0 ? fmt::format(" ({})", value.note) : "")});
   }
   fmt::print("{}", table.text());
   for (const Series& series : report.series)
@@ -107,14 +113,17 @@ ordered_json to_json(const Experiment& experiment, const Report& report, double 
   out["values"] = ordered_json::array();
   for (const Comparison& value : report.values) {
     ordered_json entry{{"what", value.what}, {"unit", value.unit}};
-    entry["paper"] = value.paper_value ? ordered_json(*value.paper_value) : value.paper.empty() ? ordered_json(nullptr) : ordered_json(value.paper);
+    entry["paper"] = value.paper_value     ? ordered_json(*value.paper_value)
+                     : value.paper.empty() ? ordered_json(nullptr)
+                                           : ordered_json(value.paper);
     entry["ours"] = value.ours;
     entry["standing"] = standing_name(value.standing);
     if (value.note > 0) entry["note"] = report.notes[static_cast<std::size_t>(value.note) - 1];
     out["values"].push_back(std::move(entry));
   }
   out["series"] = ordered_json::object();
-  for (const Series& series : report.series) out["series"][series.name] = {{"columns", series.columns}, {"rows", series.rows}};
+  for (const Series& series : report.series)
+    out["series"][series.name] = {{"columns", series.columns}, {"rows", series.rows}};
   out["seconds"] = seconds;
   return out;
 }
@@ -126,7 +135,9 @@ int run(const Arguments& arguments) {
     std::filesystem::create_directories(arguments.output, error);
     if (error) throw Error("cannot make the folder {}: {}", arguments.output, error.message());
   }
-  if (!arguments.json) fmt::print("Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)\n\n");
+  if (!arguments.json)
+    fmt::print(
+        "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)\n\n");
   Workbench bench;
   ordered_json list = ordered_json::array();
   int counts[4] = {};
@@ -147,7 +158,8 @@ int run(const Arguments& arguments) {
     fmt::print("{}\n", ordered_json{{"paper", arguments.paper}, {"experiments", list}}.dump(2));
     return kDone;
   }
-  fmt::print("{} values exact, {} not matched (see the notes), {} modelled, {} that the paper does not print.\n", counts[0], counts[2], counts[1], counts[3]);
+  fmt::print("{} values exact, {} not matched (see the notes), {} modelled, {} that the paper does not print.\n",
+             counts[0], counts[2], counts[1], counts[3]);
   if (!arguments.output.empty()) fmt::print("The figures' data are CSV files in {}.\n", arguments.output);
   return kDone;
 }

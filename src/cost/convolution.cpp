@@ -8,12 +8,12 @@ namespace {
 
 using Pass = ConvolutionProblem::Pass;
 
-constexpr std::array<std::string_view, 7> kNames{"implicit-gemm", "precomp-gemm", "gemm",      "winograd",
-                                                 "winograd-nonfused", "fft",      "fft-tiling"};
+constexpr std::array<std::string_view, 7> kNames{"implicit-gemm",     "precomp-gemm", "gemm",      "winograd",
+                                                 "winograd-nonfused", "fft",          "fft-tiling"};
 constexpr std::int64_t kWord = 4;
 constexpr std::int64_t kFftLimit = 256;  // cuDNN's largest plane
 constexpr std::int64_t kFftTile = 32;
-constexpr std::int64_t kFftSlices = 4;   // of the batch, with tiles
+constexpr std::int64_t kFftSlices = 4;  // of the batch, with tiles
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -28,8 +28,7 @@ Bytes words(Factors... factors) {
 
 // Filters, and a sample's planes of input and output, `each` words long.
 Bytes planes(const ConvolutionProblem& p, std::int64_t each, std::int64_t per_sample, std::int64_t samples) {
-  return words(each, p.in_channels, p.out_channels) +
-         words(each, p.in_channels + p.out_channels, samples, per_sample);
+  return words(each, p.in_channels, p.out_channels) + words(each, p.in_channels + p.out_channels, samples, per_sample);
 }
 
 // The sides of the product that a pass is, per group.
@@ -78,6 +77,7 @@ ConvolutionWork winograd(const ConvolutionProblem& p) {
   const std::int64_t tiles = p.batch * divide_up(p.out_height, 2) * divide_up(p.out_width, 2);
   ConvolutionWork work;
   work.matrix_units = false;
+  work.winograd = true;
   work.workspace = words(16, p.in_channels, p.out_channels);
   work.product_flops = 2 * 16 * as_double(tiles) * as_double(p.in_channels) * as_double(p.out_channels);
   work.product_efficiency = 0.65 * tile_utilization(p, tiles);
@@ -93,8 +93,10 @@ ConvolutionWork winograd_nonfused(const ConvolutionProblem& p) {
   const std::int64_t tiles = p.batch * per_sample;
   ConvolutionWork work;
   work.matrix_units = false;
+  work.winograd = true;
   work.workspace = planes(p, elements, per_sample, p.batch);
-  work.product_flops = 2 * as_double(elements) * as_double(tiles) * as_double(p.in_channels) * as_double(p.out_channels);
+  work.product_flops =
+      2 * as_double(elements) * as_double(tiles) * as_double(p.in_channels) * as_double(p.out_channels);
   work.product_efficiency = (square(p, 3) ? 0.85 : 0.6) * tile_utilization(p, tiles);
   work.product_bytes = as_double(work.workspace.count());
   work.transform_bytes = p.operand_bytes() + work.product_bytes;
@@ -112,7 +114,8 @@ ConvolutionWork fourier(const ConvolutionProblem& p, std::int64_t height, std::i
   ConvolutionWork work;
   work.matrix_units = false;
   work.workspace = planes(p, height * (width + 2), per_sample, samples);
-  work.product_flops = 8 * spectrum * as_double(p.batch * per_sample) * as_double(p.in_channels) * as_double(p.out_channels);
+  work.product_flops =
+      8 * spectrum * as_double(p.batch * per_sample) * as_double(p.in_channels) * as_double(p.out_channels);
   work.product_efficiency = 0.6 * tile_utilization(p, p.batch * per_sample);
   work.product_bytes = 2 * kWord * spectrum * count;
   work.transform_flops = 2.5 * area * std::log2(area) * count;
@@ -144,9 +147,10 @@ double ConvolutionProblem::direct_flops() const {
 }
 
 double ConvolutionProblem::operand_bytes() const {
-  return as_double(kWord) * (as_double(batch) * as_double(in_channels) * as_double(in_height) * as_double(in_width) +
-                             as_double(batch) * as_double(out_channels) * as_double(out_height) * as_double(out_width) +
-                             as_double(in_channels / groups) * as_double(out_channels) * as_double(kernel_height * kernel_width));
+  return as_double(kWord) *
+         (as_double(batch) * as_double(in_channels) * as_double(in_height) * as_double(in_width) +
+          as_double(batch) * as_double(out_channels) * as_double(out_height) * as_double(out_width) +
+          as_double(in_channels / groups) * as_double(out_channels) * as_double(kernel_height * kernel_width));
 }
 
 std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
@@ -210,7 +214,8 @@ ConvolutionWork work_of(ConvolutionFamily family, const ConvolutionProblem& p) {
     case ConvolutionFamily::implicit_gemm: return direct(p, 0.6);
     case ConvolutionFamily::precomp_gemm: {
       ConvolutionWork work = direct(p, 0.8);
-      work.workspace = words(p.in_channels / p.groups, p.kernel_height * p.kernel_width) + words(p.out_height, p.out_width);
+      work.workspace =
+          words(p.in_channels / p.groups, p.kernel_height * p.kernel_width) + words(p.out_height, p.out_width);
       return work;
     }
     case ConvolutionFamily::gemm: return explicit_gemm(p);
@@ -219,7 +224,8 @@ ConvolutionWork work_of(ConvolutionFamily family, const ConvolutionProblem& p) {
     case ConvolutionFamily::fft: return fourier(p, plane_height(p), plane_width(p), 1, p.batch);
     case ConvolutionFamily::fft_tiling:
       return fourier(p, kFftTile, kFftTile,
-                     divide_up(p.out_height, kFftTile - p.kernel_height + 1) * divide_up(p.out_width, kFftTile - p.kernel_width + 1),
+                     divide_up(p.out_height, kFftTile - p.kernel_height + 1) *
+                         divide_up(p.out_width, kFftTile - p.kernel_width + 1),
                      divide_up(p.batch, kFftSlices));
   }
   return {};

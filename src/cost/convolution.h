@@ -73,9 +73,10 @@ struct ConvolutionProblem {
 // What a family does for a problem: transforms, then one product.
 struct ConvolutionWork {
   Bytes workspace;
-  bool matrix_units = true;        // the product can use them: transforms need full precision
+  bool matrix_units = true;  // the product can use them: transforms need full precision
+  bool winograd = false;     // efficiency of its products differs by device
   double product_flops = 0;
-  double product_efficiency = 1;   // of what a good matrix product reaches
+  double product_efficiency = 1;  // of what a good matrix product reaches
   double product_bytes = 0;
   double transform_flops = 0;
   double transform_bytes = 0;

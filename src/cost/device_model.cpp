@@ -14,7 +14,9 @@ double scalar_rate(const Device& device) {
 }
 
 double convolution_seconds(const Device& device, const ConvolutionWork& work) {
-  const double rate = work.matrix_units ? device.flops_per_second : scalar_rate(device);
+  const double rate = work.matrix_units ? device.flops_per_second
+                      : work.winograd   ? scalar_rate(device) * device.winograd_share
+                                        : scalar_rate(device);
   const double product = std::max(work.product_flops / (rate * work.product_efficiency),
                                   work.product_bytes / device.memory_bytes_per_second);
   const double transforms =
@@ -44,7 +46,8 @@ double product_share(const Step& step, const Task& task) {
 
 double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algorithm) const {
   if (const std::optional<ConvolutionProblem> problem = convolution_of(step, id)) {
-    const auto family = family_from_name(step.algorithms_of(id)[algorithm].name).value_or(ConvolutionFamily::precomp_gemm);
+    const auto family =
+        family_from_name(step.algorithms_of(id)[algorithm].name).value_or(ConvolutionFamily::precomp_gemm);
     return convolution_seconds(device_, work_of(family, *problem));
   }
   const Task& task = step.task(id);
@@ -52,7 +55,8 @@ double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algori
   const bool product = step.layer_kind(task) == LayerKind::fully_connected && task.kind != TaskKind::update &&
                        task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
   const double rate = product ? device_.flops_per_second * product_share(step, task) : scalar_rate(device_);
-  return std::max(work.flops / rate, work.bytes * passes(step.layer_kind(task), task.kind) / device_.memory_bytes_per_second) +
+  return std::max(work.flops / rate,
+                  work.bytes * passes(step.layer_kind(task), task.kind) / device_.memory_bytes_per_second) +
          device_.launch_seconds;
 }
 

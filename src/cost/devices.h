@@ -21,6 +21,7 @@ struct DeviceSheet {
   double launch_seconds = 0;  // from one kernel to the next
   // What a good kernel reaches of the peak it is bounded by.
   double fp32_efficiency = 0, matrix_efficiency = 0, memory_efficiency = 0;
+  double winograd_share = 1;
 
   [[nodiscard]] Bytes memory() const { return Bytes(memory_bytes); }
   // Copies from memory that is not pinned go through a staging buffer: half the rate.

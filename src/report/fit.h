@@ -16,10 +16,10 @@ struct FitProblem {
 };
 
 struct FitResult {
-  std::int64_t size = 0;       // 0: not even 1 fits
-  PlanResult plan;             // of `size`, proved by the checker; of 1, without a plan, where that does not fit
-  PlanResult beyond;           // of size + 1: no plan, and why; empty where `most` was reached
-  int plans = 0;               // made on the way
+  std::int64_t size = 0;  // 0: not even 1 fits
+  PlanResult plan;        // of `size`, proved by the checker; of 1, without a plan, where that does not fit
+  PlanResult beyond;      // of size + 1: no plan, and why; empty where `most` was reached
+  int plans = 0;          // made on the way
   double build_seconds = 0, plan_seconds = 0, check_seconds = 0;
 };
 

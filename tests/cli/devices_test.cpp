@@ -28,9 +28,8 @@ TEST(DevicesCommand, BadCostArgumentsAreRefused) {
   expect_refusal("compare lenet --profile nowhere.json --backend null", 1, {"nowhere.json"});
   expect_refusal("compare lenet --memory device --backend null", 1, {"--device"});
   expect_refusal("compare lenet --device generic-cpu --memory device", 1, {"generic-cpu"});
-  expect_refusal("compare lenet --device k40c --link fast", 1, {"fast", "8GB/s"});
+  expect_refusal("compare lenet --device k40c --link fast", 1, {"fast", "GB/s"});
   expect_refusal("compare lenet --device k40c --link 0GB/s", 1, {"0GB/s"});
-  expect_refusal("compare lenet --device k40c --link 8GB", 1, {"8GB"});
   expect_refusal("compare lenet --link pageable --backend null", 1, {"--device"});
 }
 
@@ -47,9 +46,12 @@ double predicted(const std::string& arguments, const std::string& policy) {
 TEST(DevicesCommand, DevicesAndLinksChangeTheTimes) {
   EXPECT_GT(predicted("resnet50 --device k40c", "liveness"), 5 * predicted("resnet50 --device h200", "liveness"));
   // Only what moves depends on the link.
-  EXPECT_EQ(predicted("alexnet --device k40c --link 1GB/s", "liveness"), predicted("alexnet --device k40c", "liveness"));
-  EXPECT_GT(predicted("alexnet --device k40c --link 500MB/s", "offload"), predicted("alexnet --device k40c", "offload"));
-  EXPECT_GT(predicted("alexnet --device h200 --link pageable", "offload"), 0.9 * predicted("alexnet --device h200", "offload"));
+  EXPECT_EQ(predicted("alexnet --device k40c --link 1GB/s", "liveness"),
+            predicted("alexnet --device k40c", "liveness"));
+  EXPECT_GT(predicted("alexnet --device k40c --link 500MB/s", "offload"),
+            predicted("alexnet --device k40c", "offload"));
+  EXPECT_GT(predicted("alexnet --device h200 --link pageable", "offload"),
+            0.9 * predicted("alexnet --device h200", "offload"));
 }
 
 }  // namespace

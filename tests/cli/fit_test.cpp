@@ -36,19 +36,24 @@ TEST(FitCommand, TheAnswerFitsAndOneMoreDoesNot) {
 
 TEST(FitCommand, JsonHasThePlansFields) {
   const json result = json::parse(run_tide("fit alexnet --device k40c --json").out);
-  for (const char* key : {"batch", "model", "policy", "rules", "peak_bytes", "memory_bytes", "floor_bytes", "recomputed_tasks", "offloaded_bytes",
-                          "prefetched_bytes", "predicted_seconds", "images_per_second", "next_bottleneck_task"})
+  for (const char* key :
+       {"batch", "model", "policy", "rules", "peak_bytes", "memory_bytes", "floor_bytes", "recomputed_tasks",
+        "offloaded_bytes", "prefetched_bytes", "predicted_seconds", "images_per_second", "next_bottleneck_task"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_EQ(result["policy"], "superneurons");
   EXPECT_EQ(result["memory_bytes"], 12LL << 30);
-  EXPECT_NEAR(result["images_per_second"].get<double>() * result["predicted_seconds"].get<double>(), result["batch"].get<double>(), 1e-3);
+  EXPECT_NEAR(result["images_per_second"].get<double>() * result["predicted_seconds"].get<double>(),
+              result["batch"].get<double>(), 1e-3);
 }
 
 TEST(FitCommand, MoreTechniquesHoldMore) {
   const auto batch = [](const std::string& policy) {
-    return json::parse(run_tide("fit resnet50 --device k40c --rules superneurons --json --policy " + policy).out)["batch"].get<std::int64_t>();
+    return json::parse(
+               run_tide("fit resnet50 --device k40c --rules superneurons --json --policy " + policy).out)["batch"]
+        .get<std::int64_t>();
   };
-  const std::int64_t baseline = batch("baseline"), liveness = batch("liveness"), offload = batch("offload"), all = batch("superneurons");
+  const std::int64_t baseline = batch("baseline"), liveness = batch("liveness"), offload = batch("offload"),
+                     all = batch("superneurons");
   EXPECT_LT(baseline, liveness);
   EXPECT_LT(liveness, offload);
   EXPECT_LT(offload, all);
@@ -56,7 +61,8 @@ TEST(FitCommand, MoreTechniquesHoldMore) {
 
 TEST(FitCommand, TheReserveCounts) {
   const json whole = json::parse(run_tide("fit alexnet --memory 3GiB --backend null --policy liveness --json").out);
-  const json less = json::parse(run_tide("fit alexnet --memory 3GiB --reserve 1GiB --backend null --policy liveness --json").out);
+  const json less =
+      json::parse(run_tide("fit alexnet --memory 3GiB --reserve 1GiB --backend null --policy liveness --json").out);
   EXPECT_EQ(less["memory_bytes"], 2LL << 30);
   EXPECT_LT(less["batch"].get<std::int64_t>(), whole["batch"].get<std::int64_t>());
 }

@@ -61,7 +61,8 @@ TEST(ReproduceCommand, EveryMismatchHasANote) {
 
 TEST(ReproduceCommand, FiguresComeAsFiles) {
   const TemporaryFolder folder;
-  const ProgramRun run = run_tide("reproduce superneurons --only figure10,figure8 --output " + (folder.path() / "new" / "csv").string());
+  const ProgramRun run =
+      run_tide("reproduce superneurons --only figure10,figure8 --output " + (folder.path() / "new" / "csv").string());
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_LE(widest_line(run.out), 120U);
   EXPECT_NE(run.out.find("Figure 10"), std::string::npos);

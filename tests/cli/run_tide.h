@@ -43,7 +43,8 @@ class TemporaryFolder {
 inline ProgramRun run_tide(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::filesystem::path out = folder.path() / "out", err = folder.path() / "err";
-  const int status = std::system((std::string(TIDE_BINARY) + " " + arguments + " > " + out.string() + " 2> " + err.string()).c_str());
+  const int status =
+      std::system((std::string(TIDE_BINARY) + " " + arguments + " > " + out.string() + " 2> " + err.string()).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), file_text(out), file_text(err)};
 }
 
@@ -54,13 +55,15 @@ inline void expect_refusal(const std::string& arguments, int code, const std::ve
   EXPECT_EQ(run.code, code) << run.err;
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   EXPECT_EQ(run.out, "");
-  for (const std::string& word : words) EXPECT_NE(run.err.find(word), std::string::npos) << word << " not in: " << run.err;
+  for (const std::string& word : words)
+    EXPECT_NE(run.err.find(word), std::string::npos) << word << " not in: " << run.err;
 }
 
 // The longest line, in characters.
 inline std::size_t widest_line(const std::string& text) {
   std::size_t widest = 0, start = 0;
-  for (std::size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) widest = std::max(widest, end - start);
+  for (std::size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1)
+    widest = std::max(widest, end - start);
   return widest;
 }
 

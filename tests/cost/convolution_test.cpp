@@ -16,8 +16,8 @@ using Family = ConvolutionFamily;
 using Pass = ConvolutionProblem::Pass;
 
 // `side` pixels square, padded so that a dense convolution keeps them.
-ConvolutionProblem square_problem(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t side, std::int64_t kernel,
-                                  std::int64_t stride = 1) {
+ConvolutionProblem square_problem(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t side,
+                                  std::int64_t kernel, std::int64_t stride = 1) {
   ConvolutionProblem p;
   p.dense = stride == 1;
   p.batch = batch;
@@ -31,7 +31,8 @@ ConvolutionProblem square_problem(std::int64_t batch, std::int64_t in, std::int6
 double mebibytes(Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 20); }
 
 Step step_of(const std::string& model, std::int64_t batch, Rules rules = Rules::minimal) {
-  return build_step(std::make_shared<Network>(make_model(model)), {.batch = batch, .rules = rules, .training = true, .optimizer = {}});
+  return build_step(std::make_shared<Network>(make_model(model)),
+                    {.batch = batch, .rules = rules, .training = true, .optimizer = {}});
 }
 
 TEST(Convolution, FamiliesHaveNames) {
@@ -40,7 +41,8 @@ TEST(Convolution, FamiliesHaveNames) {
 }
 
 TEST(Convolution, TransformsAreForDenseSquareKernels) {
-  const auto three = square_problem(32, 64, 64, 56, 3), five = square_problem(32, 96, 256, 27, 5), one = square_problem(32, 64, 256, 56, 1);
+  const auto three = square_problem(32, 64, 64, 56, 3), five = square_problem(32, 96, 256, 27, 5),
+             one = square_problem(32, 64, 256, 56, 1);
   const auto strided = square_problem(32, 64, 64, 56, 3, 2);
   EXPECT_TRUE(applies(Family::winograd, three));
   EXPECT_FALSE(applies(Family::winograd, five));
@@ -70,10 +72,12 @@ TEST(Convolution, WorkspacesByHand) {
   EXPECT_EQ(work_of(Family::gemm, conv2).workspace.count(), 4LL * 200 * 96 * 25 * 27 * 27);
   EXPECT_EQ(work_of(Family::precomp_gemm, conv2).workspace.count(), 4LL * (96 * 25 + 27 * 27));
   EXPECT_EQ(work_of(Family::implicit_gemm, conv2).workspace.count(), 0);
-  EXPECT_EQ(work_of(Family::winograd_nonfused, conv2).workspace.count(), 4LL * 64 * (96 * 256 + (96 + 256) * 200 * 7 * 7));
+  EXPECT_EQ(work_of(Family::winograd_nonfused, conv2).workspace.count(),
+            4LL * 64 * (96 * 256 + (96 + 256) * 200 * 7 * 7));
   const auto conv3 = square_problem(200, 256, 384, 13, 3);
   EXPECT_EQ(work_of(Family::winograd, conv3).workspace.count(), 4LL * 16 * 256 * 384);
-  EXPECT_EQ(work_of(Family::winograd_nonfused, conv3).workspace.count(), 4LL * 36 * (256 * 384 + (256 + 384) * 200 * 4 * 4));
+  EXPECT_EQ(work_of(Family::winograd_nonfused, conv3).workspace.count(),
+            4LL * 36 * (256 * 384 + (256 + 384) * 200 * 4 * 4));
   EXPECT_EQ(work_of(Family::gemm, square_problem(32, 64, 256, 56, 1)).workspace.count(), 0);
 }
 
@@ -97,7 +101,8 @@ TEST(Convolution, MoreBatchOrChannelsNeverNeedLess) {
           small.pass = pass;
           if (!applies(family, small)) continue;
           const ConvolutionWork base = work_of(family, small);
-          for (const auto grow : {&ConvolutionProblem::batch, &ConvolutionProblem::in_channels, &ConvolutionProblem::out_channels}) {
+          for (const auto grow :
+               {&ConvolutionProblem::batch, &ConvolutionProblem::in_channels, &ConvolutionProblem::out_channels}) {
             auto large = small;
             large.*grow *= 2;
             const ConvolutionWork more = work_of(family, large);
@@ -154,27 +159,32 @@ TEST_P(AnnotatedSteps, FastestFirstAndOneWithoutWorkspace) {
       const TaskId id(t);
       const auto& algorithms = step.algorithms_of(id);
       ASSERT_FALSE(algorithms.empty());
-      EXPECT_TRUE(std::any_of(algorithms.begin(), algorithms.end(), [](const Algorithm& a) { return a.workspace.is_zero(); }))
-          << task_name(step, id);
+      EXPECT_TRUE(std::any_of(algorithms.begin(), algorithms.end(), [](const Algorithm& a) {
+        return a.workspace.is_zero();
+      })) << task_name(step, id);
       for (std::size_t a = 0; a < algorithms.size(); ++a) {
         const double seconds = cost.task_seconds(step, id, a);
         EXPECT_GT(seconds, 0);
-        EXPECT_LE(cost.task_seconds(step, id, a == 0 ? 0 : a - 1), seconds) << task_name(step, id) << " " << algorithms[a].name;
+        EXPECT_LE(cost.task_seconds(step, id, a == 0 ? 0 : a - 1), seconds)
+            << task_name(step, id) << " " << algorithms[a].name;
       }
       EXPECT_EQ(step.tasks[t].algorithms == 0, !convolution_of(step, id)) << task_name(step, id);
     }
     for (std::size_t s = 0; s < before.size(); ++s) EXPECT_EQ(step.storages[s].bytes, before[s]);
     for (std::size_t a = 0; a < step.algorithm_sets.size(); ++a)
       for (std::size_t b = a + 1; b < step.algorithm_sets.size(); ++b) {
-        const auto same = [](const Algorithm& x, const Algorithm& y) { return x.name == y.name && x.workspace == y.workspace; };
-        EXPECT_FALSE(std::equal(step.algorithm_sets[a].begin(), step.algorithm_sets[a].end(), step.algorithm_sets[b].begin(),
-                                step.algorithm_sets[b].end(), same));
+        const auto same = [](const Algorithm& x, const Algorithm& y) {
+          return x.name == y.name && x.workspace == y.workspace;
+        };
+        EXPECT_FALSE(std::equal(step.algorithm_sets[a].begin(), step.algorithm_sets[a].end(),
+                                step.algorithm_sets[b].begin(), step.algorithm_sets[b].end(), same));
       }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, AnnotatedSteps,
-                         testing::Values("lenet", "alexnet", "vgg16", "resnet50", "inception-v4", "densenet121", "fcn", "lstm:2,64,4"),
+                         testing::Values("lenet", "alexnet", "vgg16", "resnet50", "inception-v4", "densenet121", "fcn",
+                                         "lstm:2,64,4"),
                          [](const auto& row) {
                            std::string name = row.param;
                            for (char& c : name)
@@ -193,11 +203,13 @@ TEST(AnnotatedStep, MatrixUnitsMakeWorkspacesPointless) {
   // On TF32 units plain products beat the transforms, which need full precision.
   Step step = step_of("vgg16", 64);
   annotate_for(step, find_device("h200").rates());
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) EXPECT_LT(step.algorithms_of(TaskId(t))[0].workspace, Bytes(1 << 20));
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t)
+    EXPECT_LT(step.algorithms_of(TaskId(t))[0].workspace, Bytes(1 << 20));
   Step older = step_of("vgg16", 64);
   annotate_for(older, find_device("k40c").rates());
   Bytes largest;
-  for (std::size_t t = 0; t < older.ordered_tasks; ++t) largest = std::max(largest, older.algorithms_of(TaskId(t))[0].workspace);
+  for (std::size_t t = 0; t < older.ordered_tasks; ++t)
+    largest = std::max(largest, older.algorithms_of(TaskId(t))[0].workspace);
   EXPECT_GT(largest, Bytes(100 << 20));
 }
 

@@ -15,7 +15,8 @@ TEST(Devices, NamesAreUniqueAndFound) {
     EXPECT_TRUE(names.insert(sheet.name).second) << sheet.name;
     EXPECT_EQ(&find_device(sheet.name), &sheet);
   }
-  for (const char* name : {"k40c", "k40m", "titan-x", "titan-xp", "p100", "v100", "a100", "h100", "h200", "rtx3060", "rtx4090", "generic-cpu"})
+  for (const char* name : {"k40c", "k40m", "titan-x", "titan-xp", "p100", "v100", "a100", "h100", "h200", "rtx3060",
+                           "rtx4090", "generic-cpu"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 

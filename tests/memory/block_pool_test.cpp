@@ -15,7 +15,8 @@ using End = BlockPool::End;
 // A flag per block; finds places by trying every one.
 class TakenBlocks {
  public:
-  TakenBlocks(std::int64_t blocks, std::int64_t block) : taken_(static_cast<std::size_t>(blocks), false), block_(block) {}
+  TakenBlocks(std::int64_t blocks, std::int64_t block)
+      : taken_(static_cast<std::size_t>(blocks), false), block_(block) {}
 
   [[nodiscard]] bool fits(std::int64_t first, std::int64_t count) const {
     if (first < 0 || first + count > size()) return false;
@@ -64,7 +65,9 @@ class BlockPoolSequences : public testing::TestWithParam<PoolCase> {};
 TEST_P(BlockPoolSequences, EveryStepIsAsTheModelSays) {
   const auto [seed, blocks, block, largest] = GetParam();
   std::mt19937 random(seed);
-  const auto below = [&](std::int64_t limit) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit)); };
+  const auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
   BlockPool pool(Bytes(blocks * block), Bytes(block));
   TakenBlocks model(blocks, block);
   std::vector<BlockPool::Node> nodes;

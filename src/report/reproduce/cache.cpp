@@ -33,7 +33,8 @@ Report table3(Workbench& bench) {
     std::int64_t batch;
     double without, with;
   };
-  constexpr Row rows[] = {{256, 2.56, 0}, {384, 3.72, 0}, {512, 4.88, 0}, {640, 6.03, 0}, {896, 8.35, 0}, {1024, 9.50, 0.88}};
+  constexpr Row rows[] = {{256, 2.56, 0}, {384, 3.72, 0}, {512, 4.88, 0},
+                          {640, 6.03, 0}, {896, 8.35, 0}, {1024, 9.50, 0.88}};
   for (const Row& row : rows)
     report.counted(fmt::format("batch {}, without cache", row.batch), "GB", row.without,
                    gigabytes(moved(bench.plan(without_cache("alexnet", row.batch)))), 2, 1);
@@ -41,9 +42,12 @@ Report table3(Workbench& bench) {
     report.counted(fmt::format("batch {}, with cache", row.batch), "GB", row.with,
                    gigabytes(moved(bench.plan(with_cache("alexnet", row.batch)))), 2, 2);
   report.notes = {
-      "The paper's figures lie on a line, 0.249 GB (the parameters, once) and 9.04 MB per image. The outputs of the convolutions "
-      "that the backward pass needs, out and back, are only about 5.2 MB per image; which other tensors it moved is not said.",
-      "By the paper's own peak (7.4 MB per image with liveness) 1024 images and the parameters fit into 12 GB, so nothing has to "
+      "The paper's figures lie on a line, 0.249 GB (the parameters, once) and 9.04 MB per image. The outputs of the "
+      "convolutions "
+      "that the backward pass needs, out and back, are only about 5.2 MB per image; which other tensors it moved is "
+      "not said.",
+      "By the paper's own peak (7.4 MB per image with liveness) 1024 images and the parameters fit into 12 GB, so "
+      "nothing has to "
       "move; its 0.88 GB come from whatever else its runtime holds there, such as workspaces and the CUDA context."};
   return report;
 }
@@ -51,26 +55,34 @@ Report table3(Workbench& bench) {
 Report figure11(Workbench& bench) {
   Report report;
   report.setting = "batch 128 for AlexNet, 32 for the rest; a k40c with 12 GiB, step times modelled";
-  Series series{"figure11", {"network", "batch", "with_cache_img_s", "without_img_s", "without_over_with", "moved_without_gb"}, {}, true};
+  Series series{"figure11",
+                {"network", "batch", "with_cache_img_s", "without_img_s", "without_over_with", "moved_without_gb"},
+                {},
+                true};
   double worst = 1;
   for (const PaperNetwork& network : paper_networks()) {
     const std::int64_t batch = network.name == "AlexNet" ? 128 : 32;
     const auto images = static_cast<double>(batch);
-    const Planned with = bench.plan(with_cache(network.model, batch)), without = bench.plan(without_cache(network.model, batch));
+    const Planned with = bench.plan(with_cache(network.model, batch)),
+                  without = bench.plan(without_cache(network.model, batch));
     if (!with.fits() || !without.fits()) {
-      series.rows.push_back({std::string(network.name), fmt::format("{}", batch), with.fits() ? fmt::format("{:.1f}", images / with.seconds) : "does not fit",
-                             without.fits() ? fmt::format("{:.1f}", images / without.seconds) : "does not fit", "", ""});
+      series.rows.push_back({std::string(network.name), fmt::format("{}", batch),
+                             with.fits() ? fmt::format("{:.1f}", images / with.seconds) : "does not fit",
+                             without.fits() ? fmt::format("{:.1f}", images / without.seconds) : "does not fit", "",
+                             ""});
       continue;
     }
     const double normalized = with.seconds / without.seconds;
     worst = std::min(worst, normalized);
-    series.rows.push_back({std::string(network.name), fmt::format("{}", batch), fmt::format("{:.1f}", images / with.seconds),
+    series.rows.push_back({std::string(network.name), fmt::format("{}", batch),
+                           fmt::format("{:.1f}", images / with.seconds),
                            fmt::format("{:.1f}", images / without.seconds), fmt::format("{:.3f}", normalized),
                            fmt::format("{:.2f}", gigabytes(moved(without)))});
   }
   report.modelled("largest loss without the cache", "%", 33.33, 100 * (1 - worst), 2, 1);
-  report.notes = {"The paper draws the bars and prints only the largest loss. The loss depends on how fast the tasks are that "
-                  "copies hide behind; both runs here have the same algorithms and the same 8 GB/s."};
+  report.notes = {
+      "The paper draws the bars and prints only the largest loss. The loss depends on how fast the tasks are that "
+      "copies hide behind; both runs here have the same algorithms and the same 8 GB/s."};
   report.series.push_back(std::move(series));
   return report;
 }

@@ -10,7 +10,8 @@
 namespace tide::reproduce::superneurons {
 namespace {
 
-constexpr std::array<std::string_view, 9> kTypes{"CONV", "FC", "POOL", "ACT", "BN", "LRN", "DROPOUT", "SOFTMAX", "other"};
+constexpr std::array<std::string_view, 9> kTypes{"CONV", "FC",      "POOL",    "ACT",  "BN",
+                                                 "LRN",  "DROPOUT", "SOFTMAX", "other"};
 
 std::size_t type_of(LayerKind kind) {
   switch (kind) {
@@ -36,7 +37,9 @@ std::int64_t paper_batch(std::string_view name) { return name == "AlexNet" ? 200
 struct Shares {
   std::array<double, kTypes.size()> time{}, memory{};  // of the whole
   double cheap_forward = 0;                            // time of POOL, ACT, BN and LRN forward
-  [[nodiscard]] static double cheap(const std::array<double, kTypes.size()>& shares) { return shares[2] + shares[3] + shares[4] + shares[5]; }
+  [[nodiscard]] static double cheap(const std::array<double, kTypes.size()>& shares) {
+    return shares[2] + shares[3] + shares[4] + shares[5];
+  }
 };
 
 Shares shares_of(const Step& step, const CostModel& cost) {
@@ -71,9 +74,11 @@ Shares shares_of(const Step& step, const CostModel& cost) {
 
 Report figure2(Workbench& bench) {
   Report report;
-  report.setting = "batch 200 for AlexNet, 32 for the rest; every tensor its own memory; workspaces and speed modelled for a k40c";
+  report.setting =
+      "batch 200 for AlexNet, 32 for the rest; every tensor its own memory; workspaces and speed modelled for a k40c";
   const DeviceModel cost(find_device("k40c").rates());
-  Series series{"figure2", {"network", "batch", "data_gib", "largest_workspace_gib", "all_workspaces_gib", "speedup"}, {}, true};
+  Series series{
+      "figure2", {"network", "batch", "data_gib", "largest_workspace_gib", "all_workspaces_gib", "speedup"}, {}, true};
   for (const PaperNetwork& network : paper_networks()) {
     const std::int64_t batch = paper_batch(network.name);
     const Step step = bench.step({.model = network.model, .batch = batch});
@@ -88,16 +93,18 @@ Report figure2(Workbench& bench) {
     }
     const double speedup = ideal_seconds(bare, cost) / ideal_seconds(step, cost);
     series.rows.push_back({std::string(network.name), fmt::format("{}", batch), fmt::format("{:.2f}", gibibytes(data)),
-                           fmt::format("{:.2f}", gibibytes(largest)), fmt::format("{:.2f}", gibibytes(all)), fmt::format("{:.2f}", speedup)});
+                           fmt::format("{:.2f}", gibibytes(largest)), fmt::format("{:.2f}", gibibytes(all)),
+                           fmt::format("{:.2f}", speedup)});
     if (network.name == "ResNet152") report.counted("ResNet152, data", "GB", 18.5, gibibytes(data), 1, 1);
     if (network.name == "InceptionV4") {
       report.counted("InceptionV4, data", "GB", 44.3, gibibytes(data), 1, 1);
       report.counted("InceptionV4, data and all workspaces", "GB", 44.3, gibibytes(data + all), 1, 1);
     }
   }
-  report.notes = {"The text gives two values, up to 18.5 GB and 44.3 GB. Counted by the paper's rules ResNet152 has more and "
-                  "InceptionV4 less; the layer counts it names (567 and 515) do not come out either, so its networks differ from "
-                  "the published ones in a way that it does not describe. The other bars are drawn without numbers."};
+  report.notes = {
+      "The text gives two values, up to 18.5 GB and 44.3 GB. Counted by the paper's rules ResNet152 has more and "
+      "InceptionV4 less; the layer counts it names (567 and 515) do not come out either, so its networks differ from "
+      "the published ones in a way that it does not describe. The other bars are drawn without numbers."};
   report.series.push_back(std::move(series));
   return report;
 }
@@ -137,7 +144,8 @@ Report figure8(Workbench& bench) {
   report.remarked("CONV: time, least of all networks", "%", "over 50", 100 * convolution, 1, 1);
   report.remarked("FC, DROPOUT, SOFTMAX: memory, most", "%", "under 1", 100 * small_memory, 1, 3);
   report.notes = {"The paper's bars carry no numbers; these are the remarks of its text (sections 3.3.1, 3.4 and 3.5).",
-                  "Counted with the outputs of forks, joins and concatenations, which hold much of the nonlinear networks, the share "
+                  "Counted with the outputs of forks, joins and concatenations, which hold much of the nonlinear "
+                  "networks, the share "
                   "is smaller; the paper does not list these among its types.",
                   "AlexNet's, where the fully connected layers are large; in the others it is 0.1% or less."};
   report.series.push_back(std::move(time));

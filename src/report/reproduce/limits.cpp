@@ -36,7 +36,8 @@ constexpr std::array<Batches, 6> kTable5{{{"AlexNet", {768, 768, 1024, 1408, 179
 
 Report table4(Workbench& bench) {
   Report report;
-  report.setting = "resnet:6,32,n,6 (v1.5, 224x224) at batch 16, momentum, 12 GiB, host memory unlimited; depth 3 (44 + n) + 2";
+  report.setting =
+      "resnet:6,32,n,6 (v1.5, 224x224) at batch 16, momentum, 12 GiB, host memory unlimited; depth 3 (44 + n) + 2";
   constexpr std::string_view model = "resnet:6,32,?,6";
   const DeviceModel cost(find_device("k40c").rates());
   const auto deepest = [&](std::string_view policy, Rules rules, std::int64_t batch) {
@@ -52,40 +53,57 @@ Report table4(Workbench& bench) {
     return largest_fit(problem);
   };
   Series series{"table4", {"policy", "rules", "n3", "depth", "host_gib", "plans", "search_seconds"}, {}, true};
-  for (const auto& [policy, rules] : {std::pair("superneurons", Rules::superneurons), std::pair("superneurons", Rules::minimal),
-                                      std::pair("liveness", Rules::superneurons), std::pair("liveness", Rules::minimal)}) {
+  for (const auto& [policy, rules] :
+       {std::pair("superneurons", Rules::superneurons), std::pair("superneurons", Rules::minimal),
+        std::pair("liveness", Rules::superneurons), std::pair("liveness", Rules::minimal)}) {
     const FitResult fit = deepest(policy, rules, 16);
     const std::int64_t depth = fit.size > 0 ? residual_depth(with_unknown(model, fit.size)) : 0;
     if (std::string_view(policy) == "superneurons")
-      report.modelled(fmt::format("SuperNeurons, rules {}", rules_name(rules)), "depth", 1920, static_cast<double>(depth), 0, 1);
+      report.modelled(fmt::format("SuperNeurons, rules {}", rules_name(rules)), "depth", 1920,
+                      static_cast<double>(depth), 0, 1);
     else
-      report.only_ours(fmt::format("liveness alone, rules {}", rules_name(rules)), "depth", static_cast<double>(depth), 0, 2);
-    series.rows.push_back({policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth),
-                           fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).host_peak_bytes)) : "-",
-                           fmt::format("{}", fit.plans), fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
+      report.only_ours(fmt::format("liveness alone, rules {}", rules_name(rules)), "depth", static_cast<double>(depth),
+                       0, 2);
+    series.rows.push_back(
+        {policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth),
+         fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).host_peak_bytes)) : "-",
+         fmt::format("{}", fit.plans),
+         fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
   }
   Setting paper = in_device("resnet:6,32,596,6", "superneurons", Rules::superneurons);
   paper.batch = 16;
-  report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB", gibibytes(bench.plan(paper).result.floor), 2, 1);
+  report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB", gibibytes(bench.plan(paper).result.floor), 2,
+                   1);
   report.only_ours("parameters at that depth, once", "GiB",
                    gibibytes(bytes_of({.batch = bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
-  report.remarked("SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
-                  static_cast<double>(residual_depth(with_unknown(model, deepest("superneurons", Rules::superneurons, 1).size))), 0, 3);
+  report.remarked(
+      "SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
+      static_cast<double>(residual_depth(with_unknown(model, deepest("superneurons", Rules::superneurons, 1).size))), 0,
+      3);
   report.notes = {
-      "By the formula no n gives 1920 (n would be 595.3); 596 gives 1922. What bounds the depth here is parameters, their "
-      "momentum and the largest task, in all of the 12 GiB. The paper does not say what stopped its runtime: the CUDA context and "
-      "fragmentation come on top, and if it kept gradients and one more buffer of the parameters' size (a guess), these four "
+      "By the formula no n gives 1920 (n would be 595.3); 596 gives 1922. What bounds the depth here is parameters, "
+      "their "
+      "momentum and the largest task, in all of the 12 GiB. The paper does not say what stopped its runtime: the CUDA "
+      "context and "
+      "fragmentation come on top, and if it kept gradients and one more buffer of the parameters' size (a guess), "
+      "these four "
       "copies alone would take nearly all of the memory at its depth.",
       "In the paper: Caffe 148, Torch 152, MXNet 480, TensorFlow 592.",
-      "The abstract's ResNet2500 with 10^4 basic layers; the evaluation speaks of 2500 residual units, which would be more layers."};
+      "The abstract's ResNet2500 with 10^4 basic layers; the evaluation speaks of 2500 residual units, which would be "
+      "more layers."};
   report.series.push_back(std::move(series));
   return report;
 }
 
 Report table5(Workbench& bench) {
   Report report;
-  report.setting = "12 GiB, momentum, host memory unlimited, algorithms of a k40c; ours by the paper's rules and by our kernels'";
-  Series series{"table5", {"network", "paper", "superneurons_rules", "minimal_rules", "liveness_alone", "floor_at_paper_batch_gib"}, {}, true};
+  report.setting =
+      "12 GiB, momentum, host memory unlimited, algorithms of a k40c; ours by the paper's rules and by our kernels'";
+  Series series{
+      "table5",
+      {"network", "paper", "superneurons_rules", "minimal_rules", "liveness_alone", "floor_at_paper_batch_gib"},
+      {},
+      true};
   const auto networks = paper_networks();
   double ratio = 0, paper_ratio = 0;
   for (std::size_t i = 0; i < networks.size(); ++i) {
@@ -97,17 +115,20 @@ Report table5(Workbench& bench) {
     Setting at_paper = in_device(model, "superneurons", Rules::superneurons);
     at_paper.batch = paper;
     const Bytes floor = bench.plan(at_paper).result.floor;
-    report.modelled(std::string(networks[i].name), "batch", static_cast<double>(paper), static_cast<double>(rules), 0, 1);
+    report.modelled(std::string(networks[i].name), "batch", static_cast<double>(paper), static_cast<double>(rules), 0,
+                    1);
     const double second = static_cast<double>(kTable5[i].batches[3]) * static_cast<double>(networks.size());
     ratio += static_cast<double>(rules) / second;
     paper_ratio += static_cast<double>(paper) / second;
-    series.rows.push_back({std::string(networks[i].name), fmt::format("{}", paper), fmt::format("{}", rules), fmt::format("{}", minimal),
-                           fmt::format("{}", liveness), fmt::format("{:.2f}", gibibytes(floor))});
+    series.rows.push_back({std::string(networks[i].name), fmt::format("{}", paper), fmt::format("{}", rules),
+                           fmt::format("{}", minimal), fmt::format("{}", liveness),
+                           fmt::format("{:.2f}", gibibytes(floor))});
   }
   report.counted("average over TensorFlow, paper's columns", "x", 1.8947, paper_ratio, 4, 2);
   report.modelled("average over TensorFlow, our batches", "x", 1.8947, ratio, 4, 2);
   report.notes = {
-      "Ours is where the plan's floor reaches 12 GiB to the byte, with nothing for a CUDA context; the last column says what the "
+      "Ours is where the plan's floor reaches 12 GiB to the byte, with nothing for a CUDA context; the last column "
+      "says what the "
       "paper's batch needs by the same count. The paper does not say what its runtime held besides.",
       "TensorFlow is the second best throughout. The paper's average gain does not come out of its own columns."};
   report.series.push_back(std::move(series));
@@ -116,7 +137,8 @@ Report table5(Workbench& bench) {
 
 Report figure13(Workbench& bench) {
   Report report;
-  report.setting = "sum of all tensors, each its own memory, at the batches of Table 5; with the fastest workspaces of a k40c";
+  report.setting =
+      "sum of all tensors, each its own memory, at the batches of Table 5; with the fastest workspaces of a k40c";
   Series series{"figure13_gib", {"network"}, {}, true};
   for (const std::string_view framework : kFrameworks) series.columns.emplace_back(framework);
   series.columns.emplace_back("SuperNeurons_with_workspaces");
@@ -145,8 +167,9 @@ Report figure13(Workbench& bench) {
     series.rows.push_back(std::move(row));
   }
   report.counted("largest ratio to Caffe", "x", 19.8, largest, 1, 1);
-  report.notes = {"Data tensors grow in step with the batch, so the ratio is that of the batches, 16 at most (ResNet50 and 101). "
-                  "The paper puts the rest down to workspaces, whose sizes it does not give; the bars carry no numbers."};
+  report.notes = {
+      "Data tensors grow in step with the batch, so the ratio is that of the batches, 16 at most (ResNet50 and 101). "
+      "The paper puts the rest down to workspaces, whose sizes it does not give; the bars carry no numbers."};
   report.series.push_back(std::move(series));
   return report;
 }

@@ -31,10 +31,11 @@ Report table2(Workbench& bench) {
     double cuda, pool, speedup;  // in images per second, and the ratio as printed
     int cuda_decimals, pool_decimals;
   };
-  constexpr Row rows[] = {{359.4, 401.6, 1.12, 1, 1}, {12.1, 14.4, 1.19, 1, 1},   {6.77, 10.0, 1.48, 2, 1},
+  constexpr Row rows[] = {{359.4, 401.6, 1.12, 1, 1}, {12.1, 14.4, 1.19, 1, 1},  {6.77, 10.0, 1.48, 2, 1},
                           {21.5, 32.9, 1.53, 1, 1},   {11.3, 18.95, 1.68, 1, 2}, {7.46, 13.2, 1.77, 2, 1}};
   const auto networks = paper_networks();
-  Series series{"table2", {"network", "pairs", "step_seconds", "overhead_seconds", "paper_overhead_seconds"}, {}, false};
+  Series series{
+      "table2", {"network", "pairs", "step_seconds", "overhead_seconds", "paper_overhead_seconds"}, {}, false};
   for (std::size_t i = 0; i < networks.size(); ++i) {
     const std::int64_t batch = i == 0 ? 128 : 16;
     const auto images = static_cast<double>(batch);
@@ -43,20 +44,22 @@ Report table2(Workbench& bench) {
     const double overhead = static_cast<double>(pairs) * kPairSeconds;
     const double paper_overhead = images / rows[i].cuda - images / rows[i].pool;
     const std::string name(networks[i].name);
-    report.modelled(name + ", cudaMalloc", "img/s", rows[i].cuda, images / (outcome.seconds + overhead), rows[i].cuda_decimals, 1);
+    report.modelled(name + ", cudaMalloc", "img/s", rows[i].cuda, images / (outcome.seconds + overhead),
+                    rows[i].cuda_decimals, 1);
     report.modelled(name + ", pool", "img/s", rows[i].pool, images / outcome.seconds, rows[i].pool_decimals, 1);
     report.modelled(name + ", speedup", "x", rows[i].speedup, (outcome.seconds + overhead) / outcome.seconds, 2, 1);
     report.modelled(name + fmt::format(", time of {} pairs", pairs), "ms", 1e3 * paper_overhead, 1e3 * overhead, 1, 2);
-    series.rows.push_back({name, fmt::format("{}", pairs), fmt::format("{:.6f}", outcome.seconds), fmt::format("{:.6f}", overhead),
-                           fmt::format("{:.6f}", paper_overhead)});
+    series.rows.push_back({name, fmt::format("{}", pairs), fmt::format("{:.6f}", outcome.seconds),
+                           fmt::format("{:.6f}", overhead), fmt::format("{:.6f}", paper_overhead)});
   }
   report.notes = {
-      fmt::format("Nothing is measured here: the step is the device model's, and a pair of cudaMalloc and cudaFree is taken to cost "
-                  "{:.3g} ms, which is what the paper's ResNet50 row amounts to; the other rows follow from it. The model's steps are "
-                  "faster than the paper's (AlexNet's slower) by up to a factor of two, so that the same overhead weighs more (less).",
+      fmt::format("Nothing is measured here: the step is the device model's, and a pair of cudaMalloc and cudaFree is "
+                  "taken to cost {:.3g} ms, which is what the paper's ResNet50 row amounts to; the other rows follow "
+                  "from it. Where the model's step is faster than the paper's, the same overhead weighs more.",
                   1e3 * kPairSeconds),
-      "The paper's value is batch/(img/s with cudaMalloc) - batch/(img/s with the pool). One cost for blocks of all sizes is too "
-      "simple for VGG16, whose blocks are the largest. A request to the pool takes some 0.1 us (benchmarks/block_pool), left out."};
+      "The paper's value is batch/(img/s with cudaMalloc) - batch/(img/s with the pool). One cost for blocks of all "
+      "sizes is too simple for VGG16, whose blocks are the largest. A request to the pool takes some 0.1 us "
+      "(benchmarks/block_pool), left out."};
   report.series.push_back(std::move(series));
   return report;
 }

@@ -33,11 +33,13 @@ Report table1(Workbench& bench) {
       const Planned outcome = bench.plan({.model = row.model, .batch = row.batch, .options = always(strategies[s])});
       const std::string name = fmt::format("{} {}", row.name, recompute_name(strategies[s]));
       report.counted(name + ", extra", "tasks", row.extra[s], outcome.summary.recomputed_tasks, 0, 2);
-      report.counted(name + ", peak", "MB", row.peak[s], mebibytes(outcome.summary.peak_data_bytes), row.decimals[s], 1);
+      report.counted(name + ", peak", "MB", row.peak[s], mebibytes(outcome.summary.peak_data_bytes), row.decimals[s],
+                     1);
     }
   }
   report.notes = {
-      "401 MB does not come out of the paper's rules on ResNet: the largest backward step holds 406.125 MB. The speed-centric "
+      "401 MB does not come out of the paper's rules on ResNet: the largest backward step holds 406.125 MB. The "
+      "speed-centric "
       "455.125 MB and all six counts do come out, so the network is the right one.",
       "A count that differs from the paper's means that a rule is read differently here than there."};
   return report;
@@ -49,11 +51,15 @@ Report figure10(Workbench& bench) {
   struct Curve {
     std::string_view name, policy;
   };
-  constexpr Curve curves[] = {{"baseline", "baseline"}, {"liveness", "liveness"}, {"offload", "offload"}, {"cost-aware", "superneurons"}};
+  constexpr Curve curves[] = {
+      {"baseline", "baseline"}, {"liveness", "liveness"}, {"offload", "offload"}, {"cost-aware", "superneurons"}};
   std::vector<PlanSummary> summaries;
   for (const Curve& curve : curves)
-    summaries.push_back(bench.plan({.model = "alexnet", .batch = 200, .policy = curve.policy, .options = always(Recompute::cost_aware)}).summary);
-  const PlanSummary &baseline = summaries[0], &liveness = summaries[1], &offload = summaries[2], &recompute = summaries[3];
+    summaries.push_back(
+        bench.plan({.model = "alexnet", .batch = 200, .policy = curve.policy, .options = always(Recompute::cost_aware)})
+            .summary);
+  const PlanSummary &baseline = summaries[0], &liveness = summaries[1], &offload = summaries[2],
+                    &recompute = summaries[3];
   report.counted("baseline, data tensors", "tensors", 36, baseline.data_tensors, 0);
   report.counted("baseline, peak", "MB", 2189.437, mebibytes(baseline.peak_data_bytes), 3);
   report.counted("liveness, peak", "MB", 1489.355, mebibytes(liveness.peak_data_bytes), 3);
@@ -67,11 +73,14 @@ Report figure10(Workbench& bench) {
   report.counted("cost-aware, step of the peak", "", 44, recompute.peak_step, 0);
   report.counted("max(l_i), the held checkpoint counted", "MB", 886.385, mebibytes(recompute.peak_data_bytes), 3, 3);
   report.notes = {
-      "The text says liveness uses up to 17 tensors: that is the count at the step with the most bytes. The most tensors are "
+      "The text says liveness uses up to 17 tensors: that is the count at the step with the most bytes. The most "
+      "tensors are "
       "alive around the turn from forward to backward. POOL5 is layer 15 here, where the text takes k = 14.",
-      "The peak step and its nine tensors agree; their sizes sum to 0.1 MB less than the paper prints, and no tensor has that size. "
+      "The peak step and its nine tensors agree; their sizes sum to 0.1 MB less than the paper prints, and no tensor "
+      "has that size. "
       "(The text's 1075.9 MB for POOL5 subtracts three of the four convolutions that it names.)",
-      "The plan's peak at LRN1's backward counts the checkpoint that is held for its segment; LRN1's own distinct tensors are "
+      "The plan's peak at LRN1's backward counts the checkpoint that is held for its segment; LRN1's own distinct "
+      "tensors are "
       "a quarter less. The last 0.155 MB are unexplained, as in the offload row."};
   Series series{"figure10_steps", {"step"}, {}, false};
   for (const Curve& curve : curves) {

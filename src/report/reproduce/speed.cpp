@@ -27,17 +27,22 @@ Report figure14(Workbench& bench) {
         series.rows.push_back({std::string(networks[i].name), fmt::format("{}", batch), "does not fit", "", "", ""});
         continue;
       }
-      const Planned ideal = bench.plan({.model = networks[i].model, .batch = batch, .policy = "baseline", .device = "titan-xp"});
+      const Planned ideal =
+          bench.plan({.model = networks[i].model, .batch = batch, .policy = "baseline", .device = "titan-xp"});
       last = static_cast<double>(batch) / outcome.seconds;
       best = std::max(best, last);
-      series.rows.push_back({std::string(networks[i].name), fmt::format("{}", batch), fmt::format("{:.1f}", last),
-                             fmt::format("{:.1f}", gigabytes(outcome.summary.offloaded_bytes + outcome.summary.prefetched_bytes)),
-                             fmt::format("{}", outcome.summary.recomputed_tasks), fmt::format("{:.3f}", ideal.seconds / outcome.seconds)});
+      series.rows.push_back(
+          {std::string(networks[i].name), fmt::format("{}", batch), fmt::format("{:.1f}", last),
+           fmt::format("{:.1f}", gigabytes(outcome.summary.offloaded_bytes + outcome.summary.prefetched_bytes)),
+           fmt::format("{}", outcome.summary.recomputed_tasks),
+           fmt::format("{:.3f}", ideal.seconds / outcome.seconds)});
     }
-    report.only_ours(fmt::format("{}, largest batch over best", networks[i].name), "%", best > 0 ? 100 * last / best : 0, 1, 1);
+    report.only_ours(fmt::format("{}, largest batch over best", networks[i].name), "%",
+                     best > 0 ? 100 * last / best : 0, 1, 1);
   }
-  report.notes = {"The paper's curves carry no numbers. Its text says that speed slowly deteriorates as the batch grows and more "
-                  "tensors are swapped; of_ideal is the speed against the same tasks in unlimited memory."};
+  report.notes = {
+      "The paper's curves carry no numbers. Its text says that speed slowly deteriorates as the batch grows and more "
+      "tensors are swapped; of_ideal is the speed against the same tasks in unlimited memory."};
   report.series.push_back(std::move(series));
   return report;
 }

@@ -5,12 +5,12 @@
 
 namespace tide::reproduce::superneurons {
 
-Report table1(Workbench& bench);    // recomputation.cpp
+Report table1(Workbench& bench);  // recomputation.cpp
 Report figure10(Workbench& bench);
-Report figure2(Workbench& bench);   // layers.cpp
+Report figure2(Workbench& bench);  // layers.cpp
 Report figure8(Workbench& bench);
-Report table2(Workbench& bench);    // pool.cpp
-Report table3(Workbench& bench);    // cache.cpp
+Report table2(Workbench& bench);  // pool.cpp
+Report table3(Workbench& bench);  // cache.cpp
 Report figure11(Workbench& bench);
 Report figure12(Workbench& bench);  // workspaces.cpp
 Report table4(Workbench& bench);    // limits.cpp

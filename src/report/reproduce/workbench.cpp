@@ -16,7 +16,8 @@ namespace {
 // Convolutions keep the algorithm with the least workspace.
 void forbid_workspaces(Step& step) {
   for (auto& set : step.algorithm_sets) {
-    const auto least = std::min_element(set.begin(), set.end(), [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
+    const auto least = std::min_element(
+        set.begin(), set.end(), [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
     set = {*least};
   }
 }
@@ -40,7 +41,8 @@ NetworkPtr Workbench::network(std::string_view model) {
 }
 
 Step Workbench::step(const Setting& setting) {
-  Step step = build_step(network(setting.model), {.batch = setting.batch, .rules = setting.rules, .training = true, .optimizer = {}});
+  Step step = build_step(network(setting.model),
+                         {.batch = setting.batch, .rules = setting.rules, .training = true, .optimizer = {}});
   annotate_for(step, find_device(setting.device).rates());
   if (!setting.workspaces) forbid_workspaces(step);
   return step;
