@@ -46,9 +46,8 @@ Report table3(Workbench& bench) {
       "convolutions "
       "that the backward pass needs, out and back, are only about 5.2 MB per image; which other tensors it moved is "
       "not said.",
-      "By the paper's own peak (7.4 MB per image with liveness) 1024 images and the parameters fit into 12 GB, so "
-      "nothing has to "
-      "move; its 0.88 GB come from whatever else its runtime holds there, such as workspaces and the CUDA context."};
+      "By the paper's own peak (7.4 MB per image with liveness) 1024 images and the parameters fit into 12 GB, so that "
+      "nothing has to move. Workspaces and the CUDA context may have taken the rest there; the paper does not say."};
   return report;
 }
 

@@ -102,9 +102,9 @@ Report figure2(Workbench& bench) {
     }
   }
   report.notes = {
-      "The text gives two values, up to 18.5 GB and 44.3 GB. Counted by the paper's rules ResNet152 has more and "
-      "InceptionV4 less; the layer counts it names (567 and 515) do not come out either, so its networks differ from "
-      "the published ones in a way that it does not describe. The other bars are drawn without numbers."};
+      "The text gives two values, up to 18.5 GB and 44.3 GB. Counted by the paper's rules ResNet152 has more "
+      "and InceptionV4 less; the layer counts it names (567 and 515) do not come out either, so its "
+      "networks are probably not quite the published ones. The other bars are drawn without numbers."};
   report.series.push_back(std::move(series));
   return report;
 }
