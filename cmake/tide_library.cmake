@@ -5,8 +5,11 @@
 # source can include only the folders its target is linked with: the pipeline's direction
 # is checked by the compiler.
 add_library(tide_warnings INTERFACE)
-target_compile_options(tide_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-  -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+set(TIDE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+# nvcc hands its host compiler code with line markers, which -Wpedantic refuses.
+string(REPLACE ";" "," TIDE_CUDA_WARNINGS "${TIDE_WARNINGS}")
+target_compile_options(tide_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${TIDE_WARNINGS};-Wpedantic>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${TIDE_CUDA_WARNINGS};--Werror=all-warnings>")
 if(TIDE_SANITIZE STREQUAL "address")
   target_compile_options(tide_warnings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tide_warnings INTERFACE -fsanitize=address,undefined)

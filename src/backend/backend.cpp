@@ -12,4 +12,6 @@ void Backend::release_host(std::byte* memory, Bytes bytes) noexcept { tide::rele
 
 void Backend::copy(std::byte* to, const std::byte* from, Bytes bytes) { std::memcpy(to, from, bytes.size()); }
 
+std::unique_ptr<StepQueue> Backend::make_queue(bool /*record_times*/) { return nullptr; }
+
 }  // namespace tide

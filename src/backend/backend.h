@@ -35,6 +35,32 @@ struct Launch {
 // come with equal addresses.
 using Kernel = std::function<void(const Launch&)>;
 
+// A whole step recorded once and launched many times, on devices that run by themselves.
+// Record the ops in the plan's order, then finish(); a step is begin_step(), launch(),
+// synchronize(). Lanes are small numbers: tasks run on lane 0, copies on lanes 1 to 3. Nothing
+// else may be done with the backend between making a queue and finish().
+class StepQueue {
+ public:
+  virtual ~StepQueue() = default;
+
+  // The next op of `lane`, and all behind it, come after `op`, which was recorded on another lane.
+  virtual void wait(int lane, std::size_t op) = 0;
+  // The kernel is called now; addresses must stay what they are, the state is that of begin_step().
+  virtual void run(std::size_t op, const Kernel& kernel, const Launch& launch) = 0;
+  // Between device memory and memory of allocate_host(), either way.
+  virtual void copy(int lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) = 0;
+  virtual void finish() = 0;
+
+  virtual void launch() = 0;  // returns at once
+  virtual void synchronize() = 0;
+
+  // Of the last launch, once it is over, in seconds from its start. REQUIRES: times are recorded.
+  struct Span {
+    double begin = 0, end = 0;
+  };
+  [[nodiscard]] virtual Span span(std::size_t op) const = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -67,10 +93,33 @@ class Backend {
   // Copies between device and host memory; over when it returns. Called while kernels run, and
   // for each direction from a thread of its own.
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes);
+
+  // Whether the host can read and write what allocate() returns. Otherwise only copy() can.
+  [[nodiscard]] virtual bool host_addressable() const { return true; }
+
+  // Before the first kernel of a step. Kernels may look at Launch::state instead, but not in a
+  // recorded step.
+  virtual void begin_step(const StepState& /*state*/) {}
+  // Kernels may return before their work is done; this waits for all of it.
+  virtual void synchronize() {}
+
+  // Starts to record a step; null where steps cannot be recorded.
+  [[nodiscard]] virtual std::unique_ptr<StepQueue> make_queue(bool record_times);
 };
 
-// "cpu", "reference" or "null". Always links: for a backend that this build leaves out, the Error
-// says how to get it. `threads` 0 means all cores.
+// How products of floats are computed where there is a choice: storage and sums are fp32.
+enum class Precision : std::uint8_t { fp32, tf32 };
+
+struct BackendOptions {
+  int threads = 0;                        // cpu: 0 means all cores
+  Precision precision = Precision::tf32;  // cuda
+  bool deterministic = true;              // cuda: no algorithm whose bits differ from run to run
+};
+
+// "cpu", "cuda", "reference" or "null". Always links: for a backend that this build leaves out,
+// the Error says how to get it.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options);
+// `threads` 0 means all cores.
 [[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name, int threads = 0);
 
 }  // namespace tide

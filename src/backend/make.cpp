@@ -2,12 +2,20 @@
 
 namespace tide {
 
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
-  if (threads < 0) throw Error("{} threads are not possible; give a positive number, or 0 for all cores", threads);
-  if (name == "cpu") return make_cpu_backend(threads);
+std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
+  if (options.threads < 0)
+    throw Error("{} threads are not possible; give a positive number, or 0 for all cores", options.threads);
+  if (name == "cpu") return make_cpu_backend(options.threads);
+  if (name == "cuda") return make_cuda_backend(options);
   if (name == "reference") return make_reference_backend();
   if (name == "null") return make_null_backend();
-  throw Error("there is no backend '{}'; choose cpu, reference or null", name);
+  throw Error("there is no backend '{}'; choose cpu, cuda, reference or null", name);
+}
+
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
+  BackendOptions options;
+  options.threads = threads;
+  return make_backend(name, options);
 }
 
 }  // namespace tide

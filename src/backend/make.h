@@ -10,5 +10,6 @@ namespace tide {
 [[nodiscard]] std::unique_ptr<Backend> make_null_backend();
 [[nodiscard]] std::unique_ptr<Backend> make_reference_backend();
 [[nodiscard]] std::unique_ptr<Backend> make_cpu_backend(int threads);
+[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
 
 }  // namespace tide

@@ -10,7 +10,7 @@ namespace tide {
 
 using Random4 = std::array<std::uint32_t, 4>;
 
-inline Random4 philox(Random4 counter, std::uint32_t key0, std::uint32_t key1) {
+constexpr Random4 philox(Random4 counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * counter[2];
@@ -28,7 +28,7 @@ enum class RandomUse : std::uint32_t { dropout = 1, initialization = 2, shuffle 
 // Four numbers, numbers 4*block .. 4*block+3 of the stream (seed, use, a, b, c). For
 // dropout: a = step, b = layer, c = global sample index, numbers = elements of the sample
 // in memory order (height, width, channels).
-inline Random4 random_block(std::uint64_t seed, RandomUse use, std::uint64_t a, std::uint32_t b, std::uint64_t c,
+constexpr Random4 random_block(std::uint64_t seed, RandomUse use, std::uint64_t a, std::uint32_t b, std::uint64_t c,
                             std::uint64_t block) {
   // Fold the five-part name of the stream into a key, then count blocks under it.
   const Random4 name = philox({static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b,
@@ -40,6 +40,6 @@ inline Random4 random_block(std::uint64_t seed, RandomUse use, std::uint64_t a, 
 }
 
 // In [0, 1), 24 bits.
-inline float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
+constexpr float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
 
 }  // namespace tide

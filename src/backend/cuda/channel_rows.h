@@ -1,0 +1,39 @@
+// Kernels that work on whole rows of channels: softmax with its loss, and local response
+// normalization.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/device_state.h"
+
+namespace tide::cuda {
+
+struct LossShape {
+  std::int64_t rows, positions, classes;  // positions: of one sample
+  std::int64_t labels_per_sample, label_offset;
+  double smoothing, weight;
+};
+[[nodiscard]] std::size_t loss_bytes(const LossShape& shape);
+// y may be x.
+[[nodiscard]] cudaError_t launch_loss(cudaStream_t stream, const LossShape& shape, const float* x,
+                                      const std::int32_t* labels, float* y, float* metric, std::byte* workspace);
+// dx may be y.
+[[nodiscard]] cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& shape, const DeviceState* state,
+                                               const float* y, const std::int32_t* labels, float* dx);
+
+struct LrnShape {
+  std::int64_t rows;
+  int channels, half;    // half: channels on either side
+  float k, scale, beta;  // scale: alpha / size
+};
+// A row must fit in the memory of one block.
+inline constexpr int kMostLrnChannels = 16384;
+[[nodiscard]] cudaError_t launch_lrn(cudaStream_t stream, const LrnShape& shape, const float* x, float* y);
+// dx may be dy.
+[[nodiscard]] cudaError_t launch_lrn_backward(cudaStream_t stream, const LrnShape& shape, const float* x,
+                                              const float* dy, float* dx);
+
+}  // namespace tide::cuda

@@ -1,0 +1,142 @@
+// The cuda backend: cuDNN for convolutions, cuBLASLt for matrix products, kernels of our own
+// for everything else. Activations are NHWC, weights output channels x height x width x input
+// channels; storage is fp32.
+#include <map>
+
+#include "backend/cuda/recipe.h"
+#include "backend/cuda/step_queue.h"
+#include "backend/logical_order.h"
+#include "backend/make.h"
+#include "base/size_text.h"
+
+namespace tide {
+namespace {
+
+using namespace cuda;
+
+Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
+  switch (view.kind()) {
+    case TaskKind::sum_gradients: return sum_recipe(view, context, Role::x, Role::y);
+    case TaskKind::norm: return norm_recipe(view, context);
+    case TaskKind::update: return update_recipe(view, context);
+    default: break;
+  }
+  const bool forward = view.is_forward();
+  switch (view.layer_kind()) {
+    case LayerKind::convolution:
+    case LayerKind::transposed_convolution: return convolution_recipe(view, context);
+    case LayerKind::fully_connected: return fully_connected_recipe(view, context);
+    case LayerKind::max_pool:
+    case LayerKind::average_pool:
+    case LayerKind::global_average_pool: return pool_recipe(view, context);
+    case LayerKind::relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh: return activation_recipe(view, context);
+    case LayerKind::softmax_cross_entropy: return loss_recipe(view, context);
+    case LayerKind::lrn: return lrn_recipe(view, context);
+    case LayerKind::batch_norm: return batch_norm_recipe(view, context);
+    case LayerKind::dropout: return dropout_recipe(view, context);
+    case LayerKind::add:
+      return forward ? sum_recipe(view, context, Role::x, Role::y) : copy_recipe(view, context, Role::dy, Role::dx);
+    case LayerKind::fork:
+      return forward ? copy_recipe(view, context, Role::x, Role::y) : sum_recipe(view, context, Role::dy, Role::dx);
+    case LayerKind::multiply: return multiply_recipe(view, context);
+    case LayerKind::concat:
+    case LayerKind::split: return channels_recipe(view, context);
+    case LayerKind::input:
+    case LayerKind::flatten: break;
+  }
+  throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const BackendOptions& options)
+      : context_(std::make_shared<Context>(options.precision, options.deterministic)) {}
+
+  [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] std::string description() const override { return context_->description(); }
+  [[nodiscard]] bool host_addressable() const override { return false; }
+
+  void annotate(Step& step) const override {
+    step.backend = description();
+    step.algorithm_sets.resize(1);
+    std::map<std::vector<std::pair<std::string, Bytes>>, std::uint32_t> sets{{{{"default", Bytes{}}}, 0}};
+    for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+      std::vector<Algorithm> algorithms;
+      std::vector<std::pair<std::string, Bytes>> key;
+      for (const Variant& variant : recipe_of(TaskView(step, TaskId(t)), context_)) {
+        algorithms.push_back({variant.name, variant.workspace});
+        key.emplace_back(variant.name, variant.workspace);
+      }
+      const auto [set, is_new] = sets.emplace(std::move(key), step.algorithm_sets.size());
+      if (is_new) step.algorithm_sets.push_back(std::move(algorithms));
+      step.tasks[t].algorithms = set->second;
+    }
+  }
+
+  [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
+    return recipe_of(TaskView(step, task), context_).at(algorithm).make();
+  }
+
+  void begin_step(const StepState& state) override { context_->set_state(state); }
+  void synchronize() override { check(cudaStreamSynchronize(context_->stream()), "a kernel"); }
+
+  // NHWC for activations is output x height x width x input channels for weights.
+  void write_tensor(const Step& step, TensorId id, std::span<const float> logical, std::byte* address) override {
+    const Tensor& tensor = step.tensor(id);
+    std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
+    write_nhwc(tensor.shape, tensor.type, logical, stored.data());
+    context_->copy(kComputeLane, address, stored.data(), stored.size());
+  }
+  void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
+    const Tensor& tensor = step.tensor(id);
+    std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
+    context_->copy(kComputeLane, stored.data(), address, stored.size());
+    read_nhwc(tensor.shape, tensor.type, stored.data(), logical);
+  }
+
+  [[nodiscard]] std::byte* allocate(Bytes bytes) override {
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, std::max<std::size_t>(bytes.size(), 1)) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      std::size_t free = 0, total = 0;
+      check(cudaMemGetInfo(&free, &total), "asking for free memory");
+      throw Error("cannot allocate {} of device memory: {} of {} are free; use a smaller budget", format_size(bytes),
+                  format_size(cuda::bytes(free)), format_size(cuda::bytes(total)));
+    }
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory, Bytes /*bytes*/) noexcept override { static_cast<void>(cudaFree(memory)); }
+
+  [[nodiscard]] std::byte* allocate_host(Bytes bytes) override {
+    void* memory = nullptr;
+    if (cudaMallocHost(&memory, std::max<std::size_t>(bytes.size(), 1)) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      throw Error("cannot pin {} of host memory; use a smaller host budget", format_size(bytes));
+    }
+    return static_cast<std::byte*>(memory);
+  }
+  void release_host(std::byte* memory, Bytes /*bytes*/) noexcept override { static_cast<void>(cudaFreeHost(memory)); }
+
+  void copy(std::byte* to, const std::byte* from, Bytes bytes) override {
+    cudaPointerAttributes target{};
+    check(cudaPointerGetAttributes(&target, to), "asking where memory is");
+    context_->copy(target.type == cudaMemoryTypeDevice ? kInLane : kOutLane, to, from, bytes.size());
+  }
+
+  [[nodiscard]] std::unique_ptr<StepQueue> make_queue(bool record_times) override {
+    return make_step_queue(context_, record_times);
+  }
+
+ private:
+  ContextPtr context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace tide

@@ -1,0 +1,144 @@
+// Activations, dropout, sums, copies, products, concat and split.
+#include "backend/cuda/elementwise.h"
+#include "backend/cuda/recipe.h"
+
+namespace tide::cuda {
+namespace {
+
+std::int64_t count_of(const TaskView& view, std::size_t position) { return view.tensor(position).shape.elements(); }
+
+Kernel binary_kernel(const ContextPtr& context, Binary operation, std::size_t first, std::size_t second, std::size_t to,
+                     std::int64_t count) {
+  return [=](const Launch& launch) {
+    check(launch_binary(context->stream(), operation, input_of(launch, first), input_of(launch, second),
+                        output_of(launch, to), count),
+          "an elementwise kernel");
+  };
+}
+
+// A narrow tensor of a concat or split.
+struct Part {
+  std::size_t position;           // among the task's operands
+  std::int64_t offset, channels;  // within the wide tensor's
+};
+
+// The parts that have an operand; their index says which input or output they are.
+std::vector<Part> parts_of(const TaskView& view, const std::vector<std::size_t>& positions) {
+  std::vector<std::int64_t> channels;
+  if (view.layer_kind() == LayerKind::split)
+    channels = view.options<SplitOptions>().channels;
+  else
+    for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels);
+  std::vector<Part> parts;
+  for (const std::size_t position : positions) {
+    const auto index = static_cast<std::size_t>(view.operand(position).index);
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index; ++i) offset += channels[i];
+    parts.push_back({position, offset, channels[index]});
+  }
+  return parts;
+}
+
+}  // namespace
+
+Recipe activation_recipe(const TaskView& view, const ContextPtr& context) {
+  const LayerKind kind = view.layer_kind();
+  if (view.is_forward()) {
+    const std::size_t x = view.read(Role::x), y = view.written(Role::y);
+    const Unary operation = kind == LayerKind::relu      ? Unary::relu
+                            : kind == LayerKind::sigmoid ? Unary::sigmoid
+                                                         : Unary::tanh;
+    return recipe([=, count = count_of(view, y)](const Launch& launch) {
+      check(launch_unary(context->stream(), operation, input_of(launch, x), output_of(launch, y), count),
+            "an elementwise kernel");
+    });
+  }
+  const std::size_t dx = view.written(Role::dx);
+  const Binary operation = kind == LayerKind::relu      ? Binary::relu_backward
+                           : kind == LayerKind::sigmoid ? Binary::sigmoid_backward
+                                                        : Binary::tanh_backward;
+  return recipe(binary_kernel(context, operation, view.read(Role::y), view.read(Role::dy), dx, count_of(view, dx)));
+}
+
+// Backward is forward with dy for x.
+Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
+  const std::size_t from = view.is_forward() ? view.read(Role::x) : view.read(Role::dy);
+  const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
+  const Shape shape = view.input();
+  const DropoutShape dropout{shape.batch, shape.per_sample(), static_cast<std::uint32_t>(view.layer_id().index()),
+                             static_cast<float>(view.options<DropoutOptions>().rate)};
+  return recipe([=](const Launch& launch) {
+    context->set_state(*launch.state);
+    check(launch_dropout(context->stream(), dropout, context->state(), input_of(launch, from), output_of(launch, to)),
+          "dropout");
+  });
+}
+
+Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
+  const std::vector<std::size_t> sources = view.all_read(from);
+  const std::size_t target = view.written(to);
+  const std::int64_t count = count_of(view, target);
+  if (sources.size() == 2) return recipe(binary_kernel(context, Binary::add, sources[0], sources[1], target, count));
+  if (sources.size() > kMostAddends)
+    throw Error("task '{}' adds {} tensors; the cuda backend adds {} at most, so nest the additions",
+                task_name(view.step(), view.id()), sources.size(), kMostAddends);
+  return recipe([=](const Launch& launch) {
+    Addends addends{};
+    for (const std::size_t source : sources) addends.x[addends.count++] = input_of(launch, source);
+    check(launch_sum(context->stream(), addends, output_of(launch, target), count), "a sum");
+  });
+}
+
+Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
+  const std::size_t source = view.read(from);
+  const std::vector<std::size_t> targets = view.all_written(to);
+  const std::size_t size = static_cast<std::size_t>(count_of(view, source)) * sizeof(float);
+  return recipe([=](const Launch& launch) {
+    for (const std::size_t target : targets)
+      if (launch.operands[target] != launch.operands[source])
+        check(cudaMemcpyAsync(launch.operands[target], launch.operands[source], size, cudaMemcpyDeviceToDevice,
+                              context->stream()),
+              "a copy");
+  });
+}
+
+Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
+  const std::size_t a = view.read(Role::x, 0), b = view.read(Role::x, 1);
+  if (view.is_forward()) {
+    const std::size_t y = view.written(Role::y);
+    return recipe(binary_kernel(context, Binary::multiply, a, b, y, count_of(view, y)));
+  }
+  const std::size_t dy = view.read(Role::dy);
+  const std::vector<std::size_t> targets = view.all_written(Role::dx);
+  const std::int64_t count = count_of(view, dy);
+  if (targets.size() == 1) {
+    const std::size_t other = view.operand(targets[0]).index == 0 ? b : a;
+    return recipe(binary_kernel(context, Binary::multiply, dy, other, targets[0], count));
+  }
+  return recipe([=](const Launch& launch) {
+    check(launch_multiply_backward(context->stream(), input_of(launch, a), input_of(launch, b), input_of(launch, dy),
+                                   output_of(launch, targets[0]), output_of(launch, targets[1]), count),
+          "an elementwise kernel");
+  });
+}
+
+Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
+  const bool concat = view.layer_kind() == LayerKind::concat;
+  const bool gather = concat == view.is_forward();  // from the parts into the whole
+  const Role part_role = concat ? (view.is_forward() ? Role::x : Role::dx) : (view.is_forward() ? Role::y : Role::dy);
+  const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
+  const Shape shape = concat ? view.output() : view.input();
+  const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
+  const std::vector<Part> parts = parts_of(view, gather ? view.all_read(part_role) : view.all_written(part_role));
+  const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
+  return recipe([=](const Launch& launch) {
+    for (const Part& part : parts) {
+      float *wide = output_of(launch, whole) + part.offset, *narrow = output_of(launch, part.position);
+      check(gather ? launch_copy_columns(context->stream(), narrow, part.channels, wide, width, rows, part.channels)
+                   : launch_copy_columns(context->stream(), wide, width, narrow, part.channels, rows, part.channels),
+            "copying channels");
+    }
+  });
+}
+
+}  // namespace tide::cuda

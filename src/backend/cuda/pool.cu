@@ -1,0 +1,291 @@
+#include "backend/cuda/pool.h"
+
+#include "backend/cuda/launch_grid.cuh"
+
+namespace tide::cuda {
+namespace {
+
+// Taps [begin, end) of window `o` that lie in the input.
+__device__ int first_tap(const PoolAxis& a, int o) {
+  const int start = o * a.stride - a.before;
+  return start >= 0 ? 0 : (-start + a.dilation - 1) / a.dilation;
+}
+__device__ int end_tap(const PoolAxis& a, int o) {
+  const int room = a.input - (o * a.stride - a.before);
+  return min(a.kernel, room <= 0 ? 0 : (room + a.dilation - 1) / a.dilation);
+}
+__device__ int position(const PoolAxis& a, int o, int tap) { return o * a.stride - a.before + tap * a.dilation; }
+// Taps that lie in the padded input.
+__device__ int padded_taps(const PoolAxis& a, int o) {
+  return min(a.kernel, (a.input + a.before + a.after - o * a.stride + a.dilation - 1) / a.dilation);
+}
+// Windows [first, end) that may contain position `i`, and the tap of one that does, or -1.
+__device__ int first_window(const PoolAxis& a, int i) {
+  const int reach = i + a.before - (a.kernel - 1) * a.dilation;
+  return reach <= 0 ? 0 : (reach + a.stride - 1) / a.stride;
+}
+__device__ int end_window(const PoolAxis& a, int i) { return min(a.output, (i + a.before) / a.stride + 1); }
+__device__ int tap_at(const PoolAxis& a, int o, int i) {
+  const int distance = i + a.before - o * a.stride;
+  return distance % a.dilation == 0 ? distance / a.dilation : -1;
+}
+
+// Which element a thread makes: a group of channels at one position of one sample.
+struct Element {
+  std::int64_t sample;
+  int row, column, channel;
+};
+template <int width>
+__device__ bool locate(const PoolShape& p, int rows, int columns, Element& e) {
+  const unsigned groups = static_cast<unsigned>(p.channels / width);
+  const std::int64_t i = thread_index();
+  if (i >= p.batch * rows * columns * groups) return false;
+  const std::int64_t place = i / groups;
+  e.channel = static_cast<int>(i - place * groups) * width;
+  const std::int64_t line = place / columns;
+  e.column = static_cast<int>(place - line * columns);
+  e.sample = line / rows;
+  e.row = static_cast<int>(line - e.sample * rows);
+  return true;
+}
+__device__ std::int64_t input_at(const PoolShape& p, const Element& e, int h, int w) {
+  return ((e.sample * p.rows.input + h) * p.columns.input + w) * p.channels + e.channel;
+}
+__device__ std::int64_t output_at(const PoolShape& p, const Element& e, int h, int w) {
+  return ((e.sample * p.rows.output + h) * p.columns.output + w) * p.channels + e.channel;
+}
+
+// The first maximum of one window; a NaN wins, so that it is seen.
+template <int width>
+__device__ void first_maximum(const PoolShape& p, const float* x, const Element& e, int oh, int ow, float* best,
+                              int* where) {
+  const int end_row = end_tap(p.rows, oh), first_column = first_tap(p.columns, ow), end_column = end_tap(p.columns, ow);
+  bool first = true;
+  for (int kh = first_tap(p.rows, oh); kh < end_row; ++kh)
+    for (int kw = first_column; kw < end_column; ++kw) {
+      const Pack<width> value =
+          Pack<width>::load(x + input_at(p, e, position(p.rows, oh, kh), position(p.columns, ow, kw)));
+      for (int k = 0; k < width; ++k)
+        if (first || value.v[k] > best[k] || value.v[k] != value.v[k]) {
+          best[k] = value.v[k];
+          where[k] = kh * p.columns.kernel + kw;
+        }
+      first = false;
+    }
+}
+
+template <int width, typename Position>
+__global__ void max_pool_kernel(PoolShape p, const float* x, float* y, Position* indices) {
+  Element e;
+  if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
+  Pack<width> best{};
+  int where[width] = {};
+  first_maximum<width>(p, x, e, e.row, e.column, best.v, where);
+  const std::int64_t out = output_at(p, e, e.row, e.column);
+  best.store(y + out);
+  if (indices == nullptr) return;
+  if constexpr (width == 4 && sizeof(Position) == 1) {
+    const auto byte = [&](int k) { return static_cast<unsigned char>(where[k]); };
+    *reinterpret_cast<uchar4*>(indices + out) = make_uchar4(byte(0), byte(1), byte(2), byte(3));
+  } else {
+    for (int k = 0; k < width; ++k) indices[out + k] = static_cast<Position>(where[k]);
+  }
+}
+
+template <int width, typename Position>
+__device__ void load_positions(const Position* from, int* where) {
+  if constexpr (width == 4 && sizeof(Position) == 1) {
+    const uchar4 bytes = *reinterpret_cast<const uchar4*>(from);
+    where[0] = bytes.x, where[1] = bytes.y, where[2] = bytes.z, where[3] = bytes.w;
+  } else {
+    for (int k = 0; k < width; ++k) where[k] = from[k];
+  }
+}
+
+// Gathers from the windows that contain each position: no two threads write one element, and
+// every sum has one order. Without indices the maxima are found again in x.
+template <int width, typename Position>
+__global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, const float* x, const float* dy,
+                                         float* dx) {
+  Element e;
+  if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
+  Pack<width> sum{};
+  const int end_row = end_window(p.rows, e.row), end_column = end_window(p.columns, e.column);
+  for (int oh = first_window(p.rows, e.row); oh < end_row; ++oh) {
+    const int kh = tap_at(p.rows, oh, e.row);
+    if (kh < 0) continue;
+    for (int ow = first_window(p.columns, e.column); ow < end_column; ++ow) {
+      const int kw = tap_at(p.columns, ow, e.column);
+      if (kw < 0) continue;
+      const std::int64_t out = output_at(p, e, oh, ow);
+      int where[width] = {};
+      float best[width];
+      if (indices != nullptr)
+        load_positions<width>(indices + out, where);
+      else
+        first_maximum<width>(p, x, e, oh, ow, best, where);
+      const Pack<width> from = Pack<width>::load(dy + out);
+      for (int k = 0; k < width; ++k) sum.v[k] += where[k] == kh * p.columns.kernel + kw ? from.v[k] : 0.0F;
+    }
+  }
+  sum.store(dx + input_at(p, e, e.row, e.column));
+}
+
+// One over the positions that a window's average counts.
+__device__ float share(const PoolShape& p, bool count_padding, int oh, int ow) {
+  const int rows = count_padding ? padded_taps(p.rows, oh) : end_tap(p.rows, oh) - first_tap(p.rows, oh);
+  const int columns = count_padding ? padded_taps(p.columns, ow) : end_tap(p.columns, ow) - first_tap(p.columns, ow);
+  return 1.0F / static_cast<float>(rows * columns);
+}
+
+template <int width>
+__global__ void average_pool_kernel(PoolShape p, bool count_padding, const float* x, float* y) {
+  Element e;
+  if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
+  Pack<width> sum{};
+  const int end_row = end_tap(p.rows, e.row), end_column = end_tap(p.columns, e.column);
+  for (int kh = first_tap(p.rows, e.row); kh < end_row; ++kh)
+    for (int kw = first_tap(p.columns, e.column); kw < end_column; ++kw) {
+      const Pack<width> value =
+          Pack<width>::load(x + input_at(p, e, position(p.rows, e.row, kh), position(p.columns, e.column, kw)));
+      for (int k = 0; k < width; ++k) sum.v[k] += value.v[k];
+    }
+  const float factor = share(p, count_padding, e.row, e.column);
+  for (int k = 0; k < width; ++k) sum.v[k] *= factor;
+  sum.store(y + output_at(p, e, e.row, e.column));
+}
+
+template <int width>
+__global__ void average_pool_backward_kernel(PoolShape p, bool count_padding, const float* dy, float* dx) {
+  Element e;
+  if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
+  Pack<width> sum{};
+  const int end_row = end_window(p.rows, e.row), end_column = end_window(p.columns, e.column);
+  for (int oh = first_window(p.rows, e.row); oh < end_row; ++oh)
+    for (int ow = first_window(p.columns, e.column); ow < end_column; ++ow) {
+      if (tap_at(p.rows, oh, e.row) < 0 || tap_at(p.columns, ow, e.column) < 0) continue;
+      const float factor = share(p, count_padding, oh, ow);
+      const Pack<width> value = Pack<width>::load(dy + output_at(p, e, oh, ow));
+      for (int k = 0; k < width; ++k) sum.v[k] += factor * value.v[k];
+    }
+  sum.store(dx + input_at(p, e, e.row, e.column));
+}
+
+// One block per sample and 32 channels; eight threads share a channel's positions.
+constexpr int kShares = 8;
+__global__ void global_average_pool_kernel(std::int64_t positions, int channels, const float* x, float* y) {
+  __shared__ float shared[kShares][32];
+  const int c = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  float sum = 0;
+  if (c < channels) {
+    const float* from = x + static_cast<std::int64_t>(blockIdx.y) * positions * channels + c;
+#pragma unroll 4
+    for (std::int64_t i = threadIdx.y; i < positions; i += kShares) sum += from[i * channels];
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= channels) return;
+  float total = 0;
+  for (int s = 0; s < kShares; ++s) total += shared[s][threadIdx.x];
+  y[static_cast<std::int64_t>(blockIdx.y) * channels + c] = total / static_cast<float>(positions);
+}
+
+template <int width>
+__global__ void global_average_pool_backward_kernel(std::int64_t count, std::int64_t positions, int channels,
+                                                    const float* dy, float* dx) {
+  const std::int64_t i = thread_index();
+  if (i >= count) return;
+  const std::int64_t groups = channels / width, row = i / groups, group = i - row * groups;
+  const float factor = 1.0F / static_cast<float>(positions);
+  Pack<width> value = Pack<width>::load(dy + row / positions * channels + group * width);
+  for (int k = 0; k < width; ++k) value.v[k] *= factor;
+  value.store(dx + i * width);
+}
+
+unsigned output_blocks(const PoolShape& p, int width) {
+  return blocks_for(p.batch * p.rows.output * p.columns.output * (p.channels / width));
+}
+unsigned input_blocks(const PoolShape& p, int width) {
+  return blocks_for(p.batch * p.rows.input * p.columns.input * (p.channels / width));
+}
+bool packed(const PoolShape& p) { return p.channels % 4 == 0; }
+
+template <typename Position>
+void max_pool(cudaStream_t stream, const PoolShape& p, const float* x, float* y, Position* indices) {
+  if (packed(p))
+    max_pool_kernel<4><<<output_blocks(p, 4), kThreads, 0, stream>>>(p, x, y, indices);
+  else
+    max_pool_kernel<1><<<output_blocks(p, 1), kThreads, 0, stream>>>(p, x, y, indices);
+}
+
+template <typename Position>
+void max_pool_backward(cudaStream_t stream, const PoolShape& p, const Position* indices, const float* x,
+                       const float* dy, float* dx) {
+  if (packed(p))
+    max_pool_backward_kernel<4><<<input_blocks(p, 4), kThreads, 0, stream>>>(p, indices, x, dy, dx);
+  else
+    max_pool_backward_kernel<1><<<input_blocks(p, 1), kThreads, 0, stream>>>(p, indices, x, dy, dx);
+}
+
+}  // namespace
+
+cudaError_t launch_max_pool(cudaStream_t stream, const PoolShape& p, const float* x, float* y, void* indices,
+                            bool wide) {
+  if (wide)
+    max_pool(stream, p, x, y, static_cast<std::int32_t*>(indices));
+  else
+    max_pool(stream, p, x, y, static_cast<std::uint8_t*>(indices));
+  return cudaGetLastError();
+}
+
+cudaError_t launch_max_pool_backward(cudaStream_t stream, const PoolShape& p, const void* indices, bool wide,
+                                     const float* dy, float* dx) {
+  if (wide)
+    max_pool_backward(stream, p, static_cast<const std::int32_t*>(indices), nullptr, dy, dx);
+  else
+    max_pool_backward(stream, p, static_cast<const std::uint8_t*>(indices), nullptr, dy, dx);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolShape& p, const float* x,
+                                                const float* dy, float* dx) {
+  max_pool_backward(stream, p, static_cast<const std::uint8_t*>(nullptr), x, dy, dx);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_average_pool(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* x, float* y) {
+  if (packed(p))
+    average_pool_kernel<4><<<output_blocks(p, 4), kThreads, 0, stream>>>(p, count_padding, x, y);
+  else
+    average_pool_kernel<1><<<output_blocks(p, 1), kThreads, 0, stream>>>(p, count_padding, x, y);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_average_pool_backward(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* dy,
+                                         float* dx) {
+  if (packed(p))
+    average_pool_backward_kernel<4><<<input_blocks(p, 4), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+  else
+    average_pool_backward_kernel<1><<<input_blocks(p, 1), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_global_average_pool(cudaStream_t stream, std::int64_t batch, std::int64_t positions, int channels,
+                                       const float* x, float* y) {
+  const dim3 grid(blocks_for(channels, 32), static_cast<unsigned>(batch)), block(32, kShares);
+  global_average_pool_kernel<<<grid, block, 0, stream>>>(positions, channels, x, y);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_global_average_pool_backward(cudaStream_t stream, std::int64_t batch, std::int64_t positions,
+                                                int channels, const float* dy, float* dx) {
+  const int width = channels % 4 == 0 ? 4 : 1;
+  const std::int64_t count = batch * positions * (channels / width);
+  if (width == 4)
+    global_average_pool_backward_kernel<4><<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
+  else
+    global_average_pool_backward_kernel<1><<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
+  return cudaGetLastError();
+}
+
+}  // namespace tide::cuda

@@ -1,0 +1,53 @@
+// The ways to run a task: known when the step is annotated, made when it is prepared.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/context.h"
+#include "backend/task_view.h"
+
+namespace tide::cuda {
+
+struct Variant {
+  std::string name;
+  Bytes workspace;
+  std::function<Kernel()> make;
+};
+using Recipe = std::vector<Variant>;  // the fastest first
+
+inline Bytes bytes(std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); }
+
+inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
+  return {{"default", bytes(workspace), [kernel = std::move(kernel)] { return kernel; }}};
+}
+
+// One function per family of layers; each knows forward, replay and backward.
+[[nodiscard]] Recipe convolution_recipe(const TaskView& view, const ContextPtr& context);  // transposed too
+[[nodiscard]] Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe pool_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe activation_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe dropout_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe lrn_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe loss_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to);
+[[nodiscard]] Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to);
+[[nodiscard]] Recipe multiply_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe channels_recipe(const TaskView& view, const ContextPtr& context);  // concat, split
+[[nodiscard]] Recipe norm_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe update_recipe(const TaskView& view, const ContextPtr& context);
+
+// Operand addresses with their type.
+template <typename Element = float>
+[[nodiscard]] const Element* input_of(const Launch& launch, std::size_t position) {
+  return reinterpret_cast<const Element*>(launch.operands[position]);
+}
+template <typename Element = float>
+[[nodiscard]] Element* output_of(const Launch& launch, std::size_t position) {
+  return reinterpret_cast<Element*>(launch.operands[position]);
+}
+
+}  // namespace tide::cuda

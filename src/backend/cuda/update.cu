@@ -1,0 +1,147 @@
+#include "backend/cuda/update.h"
+
+#include "backend/cuda/launch_grid.cuh"
+
+namespace tide::cuda {
+namespace {
+
+// Rates of one update, in the precision of the weights.
+struct Rates {
+  float rate, clip, decay;                   // decay: added to the gradient
+  float momentum, of_gradient, of_velocity;  // what the weight moves by
+  float beta1, rest1, beta2, rest2, epsilon;
+  float shrink;                 // adamw: factor of the weight
+  float step, deviation_scale;  // adam: bias-corrected
+};
+
+// Made by one thread of each block: powers in double precision are slow.
+__device__ Rates rates_of(const UpdateOptions& o, const DeviceState& state, const float* norm) {
+  const auto count = static_cast<double>(state.update_count);
+  Rates r{};
+  r.rate = static_cast<float>(state.learning_rate);
+  r.clip = 1.0F;
+  if (norm != nullptr) {
+    const double clip = o.clip_norm / (sqrt(static_cast<double>(*norm)) + 1e-6);
+    r.clip = clip > 1 ? 1.0F : static_cast<float>(clip);  // a NaN passes
+  }
+  r.decay = o.decoupled ? 0.0F : static_cast<float>(o.weight_decay);
+  r.momentum = static_cast<float>(o.momentum);
+  r.of_gradient = o.nesterov ? 1.0F : 0.0F;
+  r.of_velocity = o.nesterov ? r.momentum : 1.0F;
+  if (o.rule != UpdateRule::adam) return r;
+  r.beta1 = static_cast<float>(o.beta1);
+  r.rest1 = static_cast<float>(1 - o.beta1);
+  r.beta2 = static_cast<float>(o.beta2);
+  r.rest2 = static_cast<float>(1 - o.beta2);
+  r.epsilon = static_cast<float>(o.epsilon);
+  r.shrink = o.decoupled ? static_cast<float>(1 - state.learning_rate * o.weight_decay) : 1.0F;
+  r.step = static_cast<float>(state.learning_rate / (1 - pow(o.beta1, count)));
+  r.deviation_scale = static_cast<float>(1 / sqrt(1 - pow(o.beta2, count)));
+  return r;
+}
+
+template <UpdateRule rule, int width>
+__device__ void update_pack(const Rates& r, const UpdateArrays& a, std::int64_t at) {
+  using Floats = Pack<width>;
+  const Floats gradient = Floats::load(a.gradient + at);
+  Floats weight = Floats::load(a.weight + at), first{}, second{};
+  if constexpr (rule != UpdateRule::sgd) first = Floats::load(a.first + at);
+  if constexpr (rule == UpdateRule::adam) second = Floats::load(a.second + at);
+#pragma unroll
+  for (int k = 0; k < width; ++k) {
+    const float g = r.clip * gradient.v[k] + r.decay * weight.v[k];
+    if constexpr (rule == UpdateRule::sgd) {
+      weight.v[k] -= r.rate * g;
+    } else if constexpr (rule == UpdateRule::momentum) {
+      first.v[k] = r.momentum * first.v[k] + g;
+      weight.v[k] -= r.rate * (r.of_gradient * g + r.of_velocity * first.v[k]);
+    } else {
+      first.v[k] = r.beta1 * first.v[k] + r.rest1 * g;
+      second.v[k] = r.beta2 * second.v[k] + r.rest2 * g * g;
+      weight.v[k] = r.shrink * weight.v[k] - r.step * first.v[k] / (sqrtf(second.v[k]) * r.deviation_scale + r.epsilon);
+    }
+  }
+  weight.store(a.new_weight + at);
+  if constexpr (rule != UpdateRule::sgd) first.store(a.new_first + at);
+  if constexpr (rule == UpdateRule::adam) second.store(a.new_second + at);
+}
+
+template <UpdateRule rule>
+__global__ void update_kernel(UpdateOptions options, const DeviceState* state, UpdateArrays arrays, std::int64_t count) {
+  __shared__ Rates rates;
+  if (threadIdx.x == 0) rates = rates_of(options, *state, arrays.norm);
+  __syncthreads();
+  const Rates r = rates;
+  const std::int64_t packs = count / 4, stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = thread_index(); i < packs; i += stride) update_pack<rule, 4>(r, arrays, 4 * i);
+  for (std::int64_t i = 4 * packs + thread_index(); i < count; i += stride) update_pack<rule, 1>(r, arrays, i);
+}
+
+// The total ends in thread 0.
+__device__ double sum_of_block(double value) {
+  __shared__ double shared[kThreads];
+  shared[threadIdx.x] = value;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+__global__ void squares_kernel(Gradients gradients, double* partial) {
+  const int piece = static_cast<int>(blockIdx.x);
+  int tensor = 0;
+  while (gradients.first_piece[tensor + 1] <= piece) ++tensor;
+  const std::int64_t begin = (piece - gradients.first_piece[tensor]) * kSquaresPerPiece;
+  const std::int64_t end = min(gradients.counts[tensor], begin + kSquaresPerPiece);
+  const float* values = gradients.values[tensor];
+  double sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const auto value = static_cast<double>(values[i]);
+    sum += value * value;
+  }
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) partial[piece] = sum;
+}
+
+__global__ void merge_squares_kernel(const double* partial, std::int64_t count, float* norm) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += partial[i];
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) *norm = static_cast<float>(sum);
+}
+
+}  // namespace
+
+cudaError_t launch_update(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
+                          const UpdateArrays& arrays, std::int64_t count) {
+  constexpr unsigned kMostBlocks = 2048;  // more would only make the rates more often
+  const unsigned wanted = blocks_for(count / 4 + 4), blocks = wanted < kMostBlocks ? wanted : kMostBlocks;
+  switch (options.rule) {
+    case UpdateRule::sgd:
+      update_kernel<UpdateRule::sgd><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
+      break;
+    case UpdateRule::momentum:
+      update_kernel<UpdateRule::momentum><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
+      break;
+    case UpdateRule::adam:
+      update_kernel<UpdateRule::adam><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
+      break;
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launch_squares(cudaStream_t stream, const Gradients& gradients, double* partial) {
+  squares_kernel<<<static_cast<unsigned>(gradients.first_piece[gradients.size]), kThreads, 0, stream>>>(gradients,
+                                                                                                      partial);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_merge_squares(cudaStream_t stream, const double* partial, std::int64_t count, float* norm) {
+  merge_squares_kernel<<<1, kThreads, 0, stream>>>(partial, count, norm);
+  return cudaGetLastError();
+}
+
+}  // namespace tide::cuda

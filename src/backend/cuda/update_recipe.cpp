@@ -1,0 +1,83 @@
+#include "backend/cuda/recipe.h"
+#include "backend/cuda/update.h"
+
+namespace tide::cuda {
+namespace {
+
+std::int64_t stored_floats(const TaskView& view, std::size_t position) {
+  return view.step().storage(view.tensor(position).storage).bytes.count() / static_cast<std::int64_t>(sizeof(float));
+}
+
+UpdateOptions update_options(const OptimizerOptions& options) {
+  const OptimizerKind kind = options.kind;
+  const bool has_velocity = kind == OptimizerKind::momentum || kind == OptimizerKind::nesterov;
+  return {kind == OptimizerKind::sgd ? UpdateRule::sgd
+          : has_velocity             ? UpdateRule::momentum
+                                     : UpdateRule::adam,
+          kind == OptimizerKind::nesterov,
+          kind == OptimizerKind::adamw,
+          options.momentum,
+          options.beta1,
+          options.beta2,
+          options.epsilon,
+          options.weight_decay,
+          options.clip_norm};
+}
+
+}  // namespace
+
+Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
+  const UpdateOptions options = update_options(view.step().options.optimizer);
+  const std::size_t gradient = view.read(Role::gradient), weight = view.read(Role::weight),
+                    new_weight = view.written(Role::weight);
+  const auto norm = view.find_read(Role::norm);
+  const auto first = view.find_read(Role::first_moment), second = view.find_read(Role::second_moment);
+  const auto new_first = view.find_written(Role::first_moment), new_second = view.find_written(Role::second_moment);
+  const std::int64_t count = stored_floats(view, weight);
+  return recipe([=](const Launch& launch) {
+    context->set_state(*launch.state);
+    const auto old = [&](auto position) { return position ? input_of(launch, *position) : nullptr; };
+    const auto made = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
+    const UpdateArrays arrays{input_of(launch, gradient), old(norm),                     input_of(launch, weight),
+                              old(first),                 old(second),                   output_of(launch, new_weight),
+                              made(new_first),            made(new_second)};
+    check(launch_update(context->stream(), options, context->state(), arrays, count), "an update");
+  });
+}
+
+Recipe norm_recipe(const TaskView& view, const ContextPtr& context) {
+  struct Piecewise {
+    std::size_t position;
+    std::int64_t count;
+    int pieces;
+  };
+  std::vector<Piecewise> gradients;
+  std::int64_t pieces = 0;
+  for (const std::size_t position : view.all_read(Role::gradient)) {
+    const std::int64_t count = stored_floats(view, position);
+    gradients.push_back({position, count, static_cast<int>((count + kSquaresPerPiece - 1) / kSquaresPerPiece)});
+    pieces += gradients.back().pieces;
+  }
+  const std::size_t norm = view.written(Role::norm);
+  return recipe(
+      [=](const Launch& launch) {
+        auto* partial = reinterpret_cast<double*>(launch.workspace);
+        for (std::size_t begin = 0; begin < gradients.size(); begin += kGradientsPerLaunch) {
+          Gradients group{};
+          for (std::size_t g = begin; g < gradients.size() && group.size < kGradientsPerLaunch; ++g) {
+            const int i = group.size++;
+            group.values[i] = input_of(launch, gradients[g].position);
+            group.counts[i] = gradients[g].count;
+            group.first_piece[i + 1] = group.first_piece[i] + gradients[g].pieces;
+          }
+          check(launch_squares(context->stream(), group, partial), "the gradients' norm");
+          partial += group.first_piece[group.size];
+        }
+        check(launch_merge_squares(context->stream(), reinterpret_cast<double*>(launch.workspace), pieces,
+                                   output_of(launch, norm)),
+              "the gradients' norm");
+      },
+      static_cast<std::size_t>(pieces) * sizeof(double));
+}
+
+}  // namespace tide::cuda
