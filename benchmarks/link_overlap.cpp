@@ -35,7 +35,8 @@ double hidden_share(const Phase& phase, const Timeline& timeline) {
   for (const Span& copy : timeline.spans) {
     if (phase.ops[static_cast<std::size_t>(copy.op)].lane == Lane::compute) continue;
     all += copy.end - copy.start;
-    auto task = std::lower_bound(tasks.begin(), tasks.end(), copy.start, [](const Span& t, double time) { return t.end < time; });
+    auto task = std::lower_bound(tasks.begin(), tasks.end(), copy.start,
+                                 [](const Span& t, double time) { return t.end < time; });
     for (; task != tasks.end() && task->start < copy.end; ++task)
       hidden += std::min(task->end, copy.end) - std::max(task->start, copy.start);
   }
@@ -53,7 +54,8 @@ double busy(const Phase& phase, const Timeline& timeline, Lane lane) {
 // a wrong profile from a wrong idea of how lanes work together.
 class Observed final : public CostModel {
  public:
-  Observed(const Phase& phase, const Timeline& timeline, const CostModel& copies) : seconds_(phase.step->tasks.size()), copies_(copies) {
+  Observed(const Phase& phase, const Timeline& timeline, const CostModel& copies)
+      : seconds_(phase.step->tasks.size()), copies_(copies) {
     std::vector<int> runs(seconds_.size());
     for (const Span& span : timeline.spans) {
       const Op& op = phase.ops[static_cast<std::size_t>(span.op)];
@@ -63,8 +65,12 @@ class Observed final : public CostModel {
     }
   }
   [[nodiscard]] std::string name() const override { return "observed"; }
-  [[nodiscard]] double task_seconds(const Step& /*step*/, TaskId task, std::size_t /*algorithm*/) const override { return seconds_[task.index()]; }
-  [[nodiscard]] double copy_seconds(Bytes bytes, Tier from, Tier to) const override { return copies_.copy_seconds(bytes, from, to); }
+  [[nodiscard]] double task_seconds(const Step& /*step*/, TaskId task, std::size_t /*algorithm*/) const override {
+    return seconds_[task.index()];
+  }
+  [[nodiscard]] double copy_seconds(Bytes bytes, Tier from, Tier to) const override {
+    return copies_.copy_seconds(bytes, from, to);
+  }
 
  private:
   std::vector<double> seconds_;
@@ -83,13 +89,19 @@ Measured measure(const Plan& plan, const CostModel& cost, Backend& backend, doub
   const Step& step = executor.step();
   for (const Storage& storage : step.storages) {
     if (!storage.persistent || !storage.entry.valid()) continue;
-    executor.write(storage.entry, std::vector<float>(static_cast<std::size_t>(step.tensor(storage.entry).shape.elements()), 0.01F));
+    executor.write(storage.entry,
+                   std::vector<float>(static_cast<std::size_t>(step.tensor(storage.entry).shape.elements()), 0.01F));
   }
   std::fill(executor.input().begin(), executor.input().end(), 0.5F);
   std::fill(executor.labels().begin(), executor.labels().end(), 1);
   std::vector<Measured> results;
   for (int i = 0; i <= steps; ++i) {
-    executor.run({.seed = 1, .step = 0, .learning_rate = 0, .update_count = 1, .first_sample = 0, .global_batch = step.options.batch});
+    executor.run({.seed = 1,
+                  .step = 0,
+                  .learning_rate = 0,
+                  .update_count = 1,
+                  .first_sample = 0,
+                  .global_batch = step.options.batch});
     const Timeline& timeline = executor.timeline();
     const Phase& phase = plan.phases.front();
     if (i > 0)
@@ -97,7 +109,8 @@ Measured measure(const Plan& plan, const CostModel& cost, Backend& backend, doub
                          simulate(plan, Observed(phase, timeline, cost)).seconds});
   }
   const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
-  std::nth_element(results.begin(), middle, results.end(), [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
+  std::nth_element(results.begin(), middle, results.end(),
+                   [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
   return *middle;
 }
 
@@ -105,9 +118,10 @@ void compare(std::string_view name, const Plan& plan, const CostModel& cost, Bac
   const Phase& phase = plan.phases.front();
   const Timeline predicted = simulate(plan, cost);
   const Measured measured = measure(plan, cost, backend, link, steps);
-  fmt::print("{:<15} {:<13} {:>4} {:>9} {:>9.1f} {:>9.1f} {:>6.3f} {:>6.3f} {:>6.3f} {:>7.1f}% {:>8.1f}%\n", phase.step->model, name,
-             link > 0 ? fmt::format("{:.0f}", link / 1e9) : "-", format_size(summarize(plan).offloaded_bytes), 1e3 * measured.seconds,
-             1e3 * predicted.seconds, measured.seconds / predicted.seconds, measured.compute / busy(phase, predicted, Lane::compute),
+  fmt::print("{:<15} {:<13} {:>4} {:>9} {:>9.1f} {:>9.1f} {:>6.3f} {:>6.3f} {:>6.3f} {:>7.1f}% {:>8.1f}%\n",
+             phase.step->model, name, link > 0 ? fmt::format("{:.0f}", link / 1e9) : "-",
+             format_size(summarize(plan).offloaded_bytes), 1e3 * measured.seconds, 1e3 * predicted.seconds,
+             measured.seconds / predicted.seconds, measured.compute / busy(phase, predicted, Lane::compute),
              measured.seconds / measured.with_observed, 100 * measured.hidden, 100 * hidden_share(phase, predicted));
   std::fflush(stdout);
 }
@@ -142,11 +156,12 @@ void run_case(const Case& given, int steps, const std::vector<std::string>& name
 int main(int argc, char** argv) {
   const int steps = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
   const std::vector<std::string> policies(argv + std::min(argc, 2), argv + argc);
-  fmt::print("{:<15} {:<13} {:>4} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>8} {:>9}\n", "network", "policy", "GB/s", "moved out",
-             "measured", "predicted", "ratio", "tasks", "lanes", "hidden", "predicted");
+  fmt::print("{:<15} {:<13} {:>4} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>8} {:>9}\n", "network", "policy", "GB/s",
+             "moved out", "measured", "predicted", "ratio", "tasks", "lanes", "hidden", "predicted");
   try {
-    for (const tide::Case& given : {tide::Case{"resnet18@10", {1, 3, 64, 64}, 16}, tide::Case{"vgg16@10", {1, 3, 64, 64}, 8},
-                                    tide::Case{"densenet121@10", {1, 3, 64, 64}, 8}, tide::Case{"alexnet@10", {1, 3, 131, 131}, 16}})
+    for (const tide::Case& given :
+         {tide::Case{"resnet18@10", {1, 3, 64, 64}, 16}, tide::Case{"vgg16@10", {1, 3, 64, 64}, 8},
+          tide::Case{"densenet121@10", {1, 3, 64, 64}, 8}, tide::Case{"alexnet@10", {1, 3, 131, 131}, 16}})
       tide::run_case(given, steps, policies.empty() ? std::vector<std::string>{"offload", "superneurons"} : policies);
   } catch (const std::exception& error) {
     fmt::print(stderr, "link_overlap: {}\n", error.what());

@@ -36,7 +36,8 @@ Table by_kind(const Step& step, const CostModel& measured, const CostModel& mode
   std::map<std::string, Sum> sums;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.task(TaskId(t));
-    const bool of_layer = task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+    const bool of_layer =
+        task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
     Sum& sum = sums[of_layer ? fmt::format("{} {}", kind_name(step.layer_kind(task)), kind_name(task.kind))
                              : std::string(kind_name(task.kind))];
     ++sum.tasks;
@@ -44,9 +45,14 @@ Table by_kind(const Step& step, const CostModel& measured, const CostModel& mode
     sum.modelled += modelled.task_seconds(step, TaskId(t), 0);
   }
   std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
   const double total = ideal_seconds(step, measured);
-  Table table({{"tasks of kind"}, {"number", Align::right}, {"measured", Align::right}, {"share", Align::right}, {"modelled", Align::right}});
+  Table table({{"tasks of kind"},
+               {"number", Align::right},
+               {"measured", Align::right},
+               {"share", Align::right},
+               {"modelled", Align::right}});
   for (const auto& [name, sum] : rows)
     table.add({name, fmt::format("{}", sum.tasks), fmt::format("{:.3f} ms", 1e3 * sum.measured),
                fmt::format("{:.1f}%", 100 * sum.measured / total), fmt::format("{:.3f} ms", 1e3 * sum.modelled)});
@@ -60,7 +66,8 @@ int run(const Arguments& arguments) {
   const double link = arguments.link.empty() ? 0 : parse_link_rate(arguments.link);
   const NetworkPtr network = arguments.model.load();
   const std::unique_ptr<Backend> backend = make_backend(arguments.step.backend_name(), arguments.step.threads);
-  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), network->has_loss(), arguments.step.optimizer_options()});
+  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), network->has_loss(),
+                                   arguments.step.optimizer_options()});
   backend->annotate(step);
   // As plans run it: with results in place of operands where that is possible.
   const PlanResult planned = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});
@@ -71,7 +78,9 @@ int run(const Arguments& arguments) {
   options.runs = arguments.runs;
   options.link_bytes_per_second = link;
   if (terminal)
-    options.progress = [](std::size_t done, std::size_t total) { fmt::print(stderr, "\rmeasuring {} of {} ", done + 1, total); };
+    options.progress = [](std::size_t done, std::size_t total) {
+      fmt::print(stderr, "\rmeasuring {} of {} ", done + 1, total);
+    };
   const Profile profile = measure_profile(merged, *backend, options);
   if (terminal) fmt::print(stderr, "\r{:40}\r", "");
   if (!arguments.save.empty()) save_profile(profile, arguments.save);
@@ -80,13 +89,15 @@ int run(const Arguments& arguments) {
     return kDone;
   }
   const ProfileModel measured({profile});
-  fmt::print("{}, batch {}, rules {}: {} different tasks among {}\non {}\nwith backend {}\n\n{}\n", network->name, arguments.step.batch,
-             arguments.step.rules, profile.task_seconds.size(), merged.tasks.size(), profile.machine, profile.backend,
-             by_kind(merged, measured, RooflineModel(generic_cpu())).text());
+  fmt::print("{}, batch {}, rules {}: {} different tasks among {}\non {}\nwith backend {}\n\n{}\n", network->name,
+             arguments.step.batch, arguments.step.rules, profile.task_seconds.size(), merged.tasks.size(),
+             profile.machine, profile.backend, by_kind(merged, measured, RooflineModel(generic_cpu())).text());
   fmt::print("Copies, both ways at once{}: {} to host memory, {} back, {:.0f} us more for each.\n",
              link > 0 ? fmt::format(", throttled to {}", rate_text(link)) : "", rate_text(profile.out.bytes_per_second),
-             rate_text(profile.in.bytes_per_second), 1e6 * std::max(profile.out.latency_seconds, profile.in.latency_seconds));
-  fmt::print("Each task was measured alone, {} times; modelled is what plans assume without a profile.\n", arguments.runs);
+             rate_text(profile.in.bytes_per_second),
+             1e6 * std::max(profile.out.latency_seconds, profile.in.latency_seconds));
+  fmt::print("Each task was measured alone, {} times; modelled is what plans assume without a profile.\n",
+             arguments.runs);
   if (!arguments.save.empty()) fmt::print("saved to {}\n", arguments.save);
   return kDone;
 }
@@ -95,7 +106,8 @@ int run(const Arguments& arguments) {
 
 Command profile_command(CLI::App& root) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = root.add_subcommand("profile", "Measure each task of a step on this machine, to plan with real times");
+  CLI::App* app =
+      root.add_subcommand("profile", "Measure each task of a step on this machine, to plan with real times");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   app->add_option("--runs", arguments->runs, "Runs of each task; the median counts")->capture_default_str();

@@ -29,7 +29,8 @@ std::string options_text(const Step& step, const Task& task) {
   if (const auto* const pool = std::get_if<PoolOptions>(&layer.options)) return window(pool->window);
   if (const auto* const lrn = std::get_if<LrnOptions>(&layer.options)) return fmt::format(" size={}", lrn->size);
   const auto* const convolution = std::get_if<ConvolutionOptions>(&layer.options);
-  if (convolution == nullptr || (convolution->window.dilation_height == 1 && convolution->window.dilation_width == 1)) return "";
+  if (convolution == nullptr || (convolution->window.dilation_height == 1 && convolution->window.dilation_width == 1))
+    return "";
   return fmt::format(" dilation={}x{}", convolution->window.dilation_height, convolution->window.dilation_width);
 }
 
@@ -90,7 +91,8 @@ double ProfileModel::task_seconds(const Step& step, TaskId task, std::size_t alg
     const auto measured = [&](TaskId id) { return profile->task_seconds.find(signature_of(step, id, algorithm)); };
     auto found = measured(task);
     if (found == profile->task_seconds.end() && step.task(task).kind == TaskKind::replay)
-      if (const TaskId forward = forward_of(step, task); forward.valid() && algorithm < step.algorithms_of(forward).size())
+      if (const TaskId forward = forward_of(step, task);
+          forward.valid() && algorithm < step.algorithms_of(forward).size())
         found = measured(forward);
     if (found != profile->task_seconds.end()) return found->second;
   }
@@ -106,7 +108,8 @@ double ProfileModel::copy_seconds(Bytes bytes, Tier from, Tier to) const {
   return static_cast<double>(bytes.count()) / speed + link.latency_seconds;
 }
 
-std::shared_ptr<const CostModel> load_profile(const std::filesystem::path& path, double link_bytes_per_second_override) {
+std::shared_ptr<const CostModel> load_profile(const std::filesystem::path& path,
+                                              double link_bytes_per_second_override) {
   return std::make_shared<ProfileModel>(read_profiles(path), link_bytes_per_second_override);
 }
 

@@ -42,7 +42,8 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
     guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
   }
   if (record_) timeline_.spans.resize(ops_.size());
-  const bool copies = std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
+  const bool copies =
+      std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
 }
 
@@ -68,7 +69,8 @@ void Executor::find_memory(const Tiers& tiers) {
   const Bytes disk = needed[static_cast<std::size_t>(Tier::disk)];
   disk_ = tiers.disk;
   if (!disk.is_zero() && disk_ == nullptr)
-    throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory", disk.count());
+    throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory",
+                disk.count());
   if (!disk.is_zero() && disk > disk_->size())
     throw Error("the plan needs {} bytes of disk, the spill file has {}", disk.count(), disk_->size().count());
 }
@@ -86,7 +88,9 @@ void Executor::prepare() {
   std::vector<std::vector<std::uint32_t>> begins(count);
   std::array<std::vector<Bytes>, kTiers> current;
   for (auto& tier : current) tier.resize(step.storages.size());
-  const auto enter = [&](const Residency& r) { current[static_cast<std::size_t>(r.tier)][r.storage.index()] = r.address; };
+  const auto enter = [&](const Residency& r) {
+    current[static_cast<std::size_t>(r.tier)][r.storage.index()] = r.address;
+  };
   std::vector<Bytes> tops(count);
   for (std::uint32_t r = 0; r < phase_->residencies.size(); ++r) {
     const Residency& residency = phase_->residencies[r];
@@ -125,7 +129,8 @@ void Executor::prepare() {
   }
 }
 
-void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const {
+void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current,
+                            Prepared& prepared) const {
   const auto address = [&](Tier tier) { return current[static_cast<std::size_t>(tier)][op.storage.index()]; };
   prepared.copy_bytes = phase_->step->storage(op.storage).bytes;
   prepared.copy_from = locate(op.from, address(op.from));
@@ -217,7 +222,8 @@ std::span<float> Executor::input() {
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::x)
-      return {reinterpret_cast<float*>(entry_address(tensor.storage)), static_cast<std::size_t>(tensor.shape.elements())};
+      return {reinterpret_cast<float*>(entry_address(tensor.storage)),
+              static_cast<std::size_t>(tensor.shape.elements())};
   return {};
 }
 
@@ -225,7 +231,8 @@ std::span<std::int32_t> Executor::labels() {
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::labels)
-      return {reinterpret_cast<std::int32_t*>(entry_address(tensor.storage)), static_cast<std::size_t>(tensor.shape.elements())};
+      return {reinterpret_cast<std::int32_t*>(entry_address(tensor.storage)),
+              static_cast<std::size_t>(tensor.shape.elements())};
   return {};
 }
 

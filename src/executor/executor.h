@@ -94,8 +94,8 @@ class Executor {
   static constexpr int kRoutes = 4;
 
   struct Prepared {
-    Kernel kernel;                         // run; empty: a copy
-    std::uint32_t first_address = 0;       // of its operands in addresses_
+    Kernel kernel;                    // run; empty: a copy
+    std::uint32_t first_address = 0;  // of its operands in addresses_
     std::byte* workspace = nullptr;
     const std::byte* copy_from = nullptr;  // copy; null on disk
     std::byte* copy_to = nullptr;

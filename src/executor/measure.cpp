@@ -24,7 +24,8 @@ double median(std::vector<double> values) {
 // Memory for operands and workspace of one task in one piece, at most.
 Bytes room_for(const Step& step, TaskId task, std::size_t algorithm) {
   Bytes sum = step.algorithms_of(task)[algorithm].workspace.aligned();
-  for (const Operand& operand : step.operands_of(task)) sum += step.storage(step.tensor(operand.tensor).storage).bytes.aligned();
+  for (const Operand& operand : step.operands_of(task))
+    sum += step.storage(step.tensor(operand.tensor).storage).bytes.aligned();
   return sum;
 }
 
@@ -41,7 +42,8 @@ std::map<std::string, Candidate> distinct_tasks(const Step& step) {
   for (std::size_t t = 0; t < step.tasks.size(); ++t) {
     const TaskId before = t > 0 && t < step.ordered_tasks ? TaskId(t - 1) : TaskId();
     for (std::size_t a = 0; a < step.algorithms_of(TaskId(t)).size(); ++a)
-      found.try_emplace(signature_of(step, TaskId(t), a), Candidate{TaskId(t), a, room_for(step, TaskId(t), a), before});
+      found.try_emplace(signature_of(step, TaskId(t), a),
+                        Candidate{TaskId(t), a, room_for(step, TaskId(t), a), before});
   }
   return found;
 }
@@ -108,10 +110,14 @@ class TaskTimer {
     }
   }
 
-  [[nodiscard]] Bytes bytes_of(const Operand& operand) const { return step_.storage(step_.tensor(operand.tensor).storage).bytes; }
+  [[nodiscard]] Bytes bytes_of(const Operand& operand) const {
+    return step_.storage(step_.tensor(operand.tensor).storage).bytes;
+  }
 
   // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
-  static void fill(std::byte* memory, Bytes bytes) { std::fill_n(reinterpret_cast<float*>(memory), bytes.size() / sizeof(float), 0.01F); }
+  static void fill(std::byte* memory, Bytes bytes) {
+    std::fill_n(reinterpret_cast<float*>(memory), bytes.size() / sizeof(float), 0.01F);
+  }
 
   // The operands' addresses for the next run, one per storage; returns the workspace's.
   std::byte* place(const Candidate& candidate) {
@@ -119,14 +125,16 @@ class TaskTimer {
     operands_.clear();
     const std::span<const Operand> operands = step_.operands_of(candidate.task);
     for (const Operand& operand : operands) {
-      const auto same = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return storage(o) == storage(operand); });
+      const auto same = std::find_if(operands.begin(), operands.end(),
+                                     [&](const Operand& o) { return storage(o) == storage(operand); });
       if (const auto first = static_cast<std::size_t>(same - operands.begin()); first < operands_.size()) {
         operands_.push_back(operands_[first]);
         continue;
       }
       std::byte* const address = arena_.at(next_);
       if (operand.role == Role::labels) std::memset(address, 0, bytes_of(operand).size());
-      if (operand.role == Role::indices && operand.access == Access::read) std::copy(positions_.begin(), positions_.end(), address);
+      if (operand.role == Role::indices && operand.access == Access::read)
+        std::copy(positions_.begin(), positions_.end(), address);
       operands_.push_back(address);
       next_ += bytes_of(operand).aligned();
     }
@@ -142,7 +150,9 @@ class TaskTimer {
     const std::span<const Operand> operands = step_.operands_of(candidate.task);
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const std::span<const Operand> others = step_.operands_of(candidate.before);
-      if (std::none_of(others.begin(), others.end(), [&](const Operand& o) { return storage(o) == storage(operands[i]); })) continue;
+      if (std::none_of(others.begin(), others.end(),
+                       [&](const Operand& o) { return storage(o) == storage(operands[i]); }))
+        continue;
       for (std::size_t at = 0; at < bytes_of(operands[i]).size(); at += kCacheLine)
         static_cast<void>(*static_cast<volatile std::byte*>(operands_[i] + at));
     }

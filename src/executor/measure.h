@@ -10,9 +10,9 @@
 namespace tide {
 
 struct MeasureOptions {
-  int runs = 9;                       // per task, after one to warm up; the median counts
-  double seconds_per_task = 1;        // less runs, but at least three, where they take longer
-  double link_bytes_per_second = 0;   // as ExecutorOptions has it
+  int runs = 9;                      // per task, after one to warm up; the median counts
+  double seconds_per_task = 1;       // less runs, but at least three, where they take longer
+  double link_bytes_per_second = 0;  // as ExecutorOptions has it
   // Told before each measurement, with the number of them.
   std::function<void(std::size_t done, std::size_t total)> progress;
 };

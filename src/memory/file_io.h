@@ -18,7 +18,8 @@ class FileIo {
   // Reserves room on the disk: 0 or an errno.
   [[nodiscard]] virtual int reserve(int file, std::int64_t bytes) = 0;
   [[nodiscard]] virtual std::int64_t read(int file, std::byte* to, std::int64_t bytes, std::int64_t offset) = 0;
-  [[nodiscard]] virtual std::int64_t write(int file, const std::byte* from, std::int64_t bytes, std::int64_t offset) = 0;
+  [[nodiscard]] virtual std::int64_t write(int file, const std::byte* from, std::int64_t bytes,
+                                           std::int64_t offset) = 0;
 };
 
 // pread and pwrite.

@@ -40,10 +40,13 @@ int transfer_all(std::int64_t bytes, const Transfer& transfer) {
 }  // namespace
 
 SpillFile::SpillFile(const std::filesystem::path& directory, Bytes size, std::unique_ptr<FileIo> io)
-    : directory_(directory.empty() ? std::filesystem::temp_directory_path() : directory), size_(size), io_(std::move(io)) {
+    : directory_(directory.empty() ? std::filesystem::temp_directory_path() : directory),
+      size_(size),
+      io_(std::move(io)) {
   file_ = open_unnamed(directory_);
   if (file_ < 0)
-    throw Error("no spill file can be made in {}: {}; choose another folder with --spill", directory_.string(), error_text(errno));
+    throw Error("no spill file can be made in {}: {}; choose another folder with --spill", directory_.string(),
+                error_text(errno));
   try {
     reserve();
   } catch (...) {

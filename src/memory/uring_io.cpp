@@ -17,7 +17,7 @@
 namespace tide {
 namespace {
 
-constexpr unsigned kDepth = 16;                          // requests under way
+constexpr unsigned kDepth = 16;                           // requests under way
 constexpr std::int64_t kChunk = std::int64_t{256} << 10;  // bytes of one
 
 // A mapped part of the ring, unmapped at the end.
@@ -25,7 +25,8 @@ class Mapping {
  public:
   Mapping() = default;
   Mapping(int ring, std::size_t bytes, std::uint64_t offset)
-      : memory_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, static_cast<off_t>(offset))),
+      : memory_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring,
+                       static_cast<off_t>(offset))),
         bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept : memory_(std::exchange(other.memory_, MAP_FAILED)), bytes_(other.bytes_) {}
   Mapping& operator=(Mapping&& other) noexcept {
@@ -73,7 +74,8 @@ class Ring {
 
   // Moves up to kDepth chunks at once. Returns how many bytes from the start are done, or a
   // negative errno if none are; nothing is under way any more then.
-  [[nodiscard]] std::int64_t transfer(std::uint8_t operation, int file, std::byte* memory, std::int64_t bytes, std::int64_t offset) {
+  [[nodiscard]] std::int64_t transfer(std::uint8_t operation, int file, std::byte* memory, std::int64_t bytes,
+                                      std::int64_t offset) {
     if (broken_ != 0) return -broken_;
     bytes = std::min<std::int64_t>(bytes, kChunk * kDepth);
     const auto count = static_cast<unsigned>((bytes + kChunk - 1) / kChunk);
@@ -95,7 +97,8 @@ class Ring {
   }
 
  private:
-  void request(unsigned index, std::uint8_t operation, int file, std::byte* memory, std::int64_t bytes, std::int64_t offset) {
+  void request(unsigned index, std::uint8_t operation, int file, std::byte* memory, std::int64_t bytes,
+               std::int64_t offset) {
     const std::uint32_t tail = *queues_.at<std::uint32_t>(offsets_.sq_off.tail);  // only we write it
     const std::uint32_t slot = (tail + index) & *queues_.at<std::uint32_t>(offsets_.sq_off.ring_mask);
     io_uring_sqe& entry = requests_.at<io_uring_sqe>(0)[slot];
@@ -115,7 +118,8 @@ class Ring {
     unsigned submitted = 0;
     unsigned finished = 0;
     while (finished < count) {
-      const long taken = ::syscall(__NR_io_uring_enter, ring_, count - submitted, 1, IORING_ENTER_GETEVENTS, nullptr, 0);
+      const long taken =
+          ::syscall(__NR_io_uring_enter, ring_, count - submitted, 1, IORING_ENTER_GETEVENTS, nullptr, 0);
       const bool again = taken < 0 && (errno == EINTR || errno == EAGAIN || errno == EBUSY);
       if (taken < 0 && !again) {
         broken_ = errno;

@@ -17,7 +17,8 @@ namespace {
 Step small_step(std::int64_t batch = 2) {
   Builder net("small");
   Value x = net.input({1, 4, 8, 8});
-  for (int i = 0; i < 3; ++i) x = net.batch_norm(net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1)}));
+  for (int i = 0; i < 3; ++i)
+    x = net.batch_norm(net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1)}));
   x = net.max_pool(x, {.window = Window::square(2, 2)}, "pool2");
   x = net.max_pool(x, {.window = Window::square(3, 1, 1)}, "pool3");
   x = net.max_pool(x, {.window = Window::square(1, 1)}, "pool1");
@@ -46,13 +47,16 @@ TaskId nth(const Step& step, LayerKind layer, TaskKind kind, int n) {
 
 TEST(Signature, IsEqualForTheSameKernelOnTheSameShapes) {
   const Step step = small_step();
-  const auto convolution = [&](TaskKind kind, int n) { return signature_of(step, nth(step, LayerKind::convolution, kind, n), 0); };
+  const auto convolution = [&](TaskKind kind, int n) {
+    return signature_of(step, nth(step, LayerKind::convolution, kind, n), 0);
+  };
   EXPECT_EQ(convolution(TaskKind::forward, 0), convolution(TaskKind::forward, 2));
   EXPECT_EQ(convolution(TaskKind::forward, 0),
             "convolution forward x=2x4x8x8 weight=4x4x3x3 bias=1x4x1x1 >y=2x4x8x8, default");
   EXPECT_NE(convolution(TaskKind::backward_data, 0), convolution(TaskKind::backward_weights, 0));
   const Step larger = small_step(3);
-  EXPECT_NE(signature_of(larger, nth(larger, LayerKind::convolution, TaskKind::forward, 0), 0), convolution(TaskKind::forward, 0));
+  EXPECT_NE(signature_of(larger, nth(larger, LayerKind::convolution, TaskKind::forward, 0), 0),
+            convolution(TaskKind::forward, 0));
 }
 
 // Pools of one shape with other windows do other work.
@@ -72,7 +76,8 @@ TEST(Signature, OfAReplayIsItsForwardTasksWhereOperandsAreTheSame) {
 Profile profile_of(const Step& step) {
   Profile profile{machine_name(), step.backend, {2e9, 1e-5}, {4e9, 2e-5}, {}};
   for (std::size_t t = 0; t < step.ordered_tasks; ++t)
-    profile.task_seconds[signature_of(step, TaskId(t), 0)] = 1e-3 * static_cast<double>(profile.task_seconds.size() + 1);
+    profile.task_seconds[signature_of(step, TaskId(t), 0)] =
+        1e-3 * static_cast<double>(profile.task_seconds.size() + 1);
   return profile;
 }
 
@@ -92,7 +97,8 @@ TEST(ProfileModel, AsksTheRooflineForTheRestAndCounts) {
   const Step step = small_step(), larger = small_step(3);
   const ProfileModel model({profile_of(step)});
   const TaskId convolution = nth(larger, LayerKind::convolution, TaskKind::forward, 0);
-  EXPECT_EQ(model.task_seconds(larger, convolution, 0), RooflineModel(generic_cpu()).task_seconds(larger, convolution, 0));
+  EXPECT_EQ(model.task_seconds(larger, convolution, 0),
+            RooflineModel(generic_cpu()).task_seconds(larger, convolution, 0));
   EXPECT_EQ(model.missing(), 1);
   Step elsewhere = small_step();
   elsewhere.backend = "another backend";
@@ -119,7 +125,8 @@ TEST(ProfileModel, CopiesGoBothWaysAtTheirOwnSpeed) {
   EXPECT_DOUBLE_EQ(model.copy_seconds(bytes, Tier::host, Tier::device), 1 + 2e-5);
   EXPECT_DOUBLE_EQ(throttled.copy_seconds(bytes, Tier::device, Tier::host), 4 + 1e-5);
   EXPECT_DOUBLE_EQ(throttled.copy_seconds(bytes, Tier::host, Tier::device), 4 + 2e-5);
-  EXPECT_DOUBLE_EQ(unthrottled.copy_seconds(bytes, Tier::host, Tier::device), 1 + 2e-5) << "a throttle makes nothing faster";
+  EXPECT_DOUBLE_EQ(unthrottled.copy_seconds(bytes, Tier::host, Tier::device), 1 + 2e-5)
+      << "a throttle makes nothing faster";
   EXPECT_EQ(model.copy_seconds(bytes, Tier::host, Tier::disk),
             RooflineModel(generic_cpu()).copy_seconds(bytes, Tier::host, Tier::disk));
 }
@@ -142,7 +149,8 @@ TEST(ProfileFile, GivesBackWhatWasWritten) {
 }
 
 TEST(ProfileFile, SavingAddsToIt) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("tide_profile_{}.json", ::getpid());
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("tide_profile_{}.json", ::getpid());
   const Step step = small_step();
   Profile first = profile_of(step), again = profile_of(step), other = profile_of(small_step(5));
   save_profile(first, path);
@@ -157,7 +165,8 @@ TEST(ProfileFile, SavingAddsToIt) {
   merged.task_seconds.insert(*first.task_seconds.begin());
   expect_equal(read[0], merged);
   expect_equal(read[1], other);
-  EXPECT_EQ(load_profile(path)->task_seconds(step, TaskId(0), 0), merged.task_seconds.at(signature_of(step, TaskId(0), 0)));
+  EXPECT_EQ(load_profile(path)->task_seconds(step, TaskId(0), 0),
+            merged.task_seconds.at(signature_of(step, TaskId(0), 0)));
   std::filesystem::remove(path);
 }
 
@@ -179,9 +188,11 @@ TEST(ProfileFile, RefusesWhatIsNone) {
     return text.replace(at, what.size(), by);
   };
   for (const std::string& bad :
-       {std::string(), std::string("{}"), std::string("[1]"), good.substr(0, good.size() / 2), with("\"tidepool_profile\": 1", "\"tidepool_profile\": 2"),
-        with("\"bytes_per_second\": 2000000000.0", "\"bytes_per_second\": 0"), with("2000000000.0", "-1"), with("2000000000.0", "\"fast\""),
-        with("\"machine\"", "\"engine\""), std::string(R"({"tidepool_profile": 1, "profiles": []})")}) {
+       {std::string(), std::string("{}"), std::string("[1]"), good.substr(0, good.size() / 2),
+        with("\"tidepool_profile\": 1", "\"tidepool_profile\": 2"),
+        with("\"bytes_per_second\": 2000000000.0", "\"bytes_per_second\": 0"), with("2000000000.0", "-1"),
+        with("2000000000.0", "\"fast\""), with("\"machine\"", "\"engine\""),
+        std::string(R"({"tidepool_profile": 1, "profiles": []})")}) {
     EXPECT_NE(error(bad), "") << bad.substr(0, 80);
     EXPECT_EQ(error(bad).find('\n'), std::string::npos);
   }

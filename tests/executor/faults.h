@@ -95,8 +95,8 @@ class FaultyIo final : public FileIo {
  public:
   struct Controls {
     Trigger reads, writes;
-    std::atomic<int> error{EIO};       // what a triggered call returns; 0: that nothing was moved
-    std::atomic<bool> halves{false};   // every call moves half of what it is asked for
+    std::atomic<int> error{EIO};      // what a triggered call returns; 0: that nothing was moved
+    std::atomic<bool> halves{false};  // every call moves half of what it is asked for
     std::atomic<int> reserve_error{0};
     std::atomic<int> interruptions{0};  // so many calls are interrupted by a signal first
   };

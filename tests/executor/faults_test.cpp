@@ -1,10 +1,11 @@
 // Everything that can fail fails in turn: there is one clear error, nothing is leaked, and
 // the next step works as if nothing had happened.
+#include "executor/faults.h"
+
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "executor/faults.h"
 #include "executor/job.h"
 #include "network/builder.h"
 #include "plan/checker.h"
@@ -31,7 +32,8 @@ NetworkPtr small_network() {
 // With copies to host memory, some of which go on to disk.
 Plan moving_plan(const Backend& backend, bool to_disk) {
   int moved = 0, spilled = 0;
-  Plan plan = with_offloads(test::plan_for(small_network(), backend, "liveness", test::training_step(2)), 1, 100, moved);
+  Plan plan =
+      with_offloads(test::plan_for(small_network(), backend, "liveness", test::training_step(2)), 1, 100, moved);
   if (to_disk) plan = with_spills(plan, 1, 70, spilled);
   EXPECT_EQ(check(plan).size(), 0U);
   EXPECT_GT(moved, 4);

@@ -63,7 +63,7 @@ Bytes4 planned_copies(const Phase& phase) {
   Bytes4 sums;
   for (const Op& op : phase.ops) {
     if (op.kind != OpKind::copy) continue;
-    Bytes& sum = op.to == Tier::disk    ? sums.spilled
+    Bytes& sum = op.to == Tier::disk     ? sums.spilled
                  : op.from == Tier::disk ? sums.fetched
                  : op.to == Tier::device ? sums.in
                                          : sums.out;
@@ -182,7 +182,8 @@ TEST(Lanes, AFailureStopsAllLanesAndTheNextStepRuns) {
 
 // Two lanes fail at once: one of the two is reported, and nothing hangs.
 TEST(Lanes, TwoFailuresAreOne) {
-  Lanes lanes(bare_phase({{Lane::out, {}}, {Lane::in, {}}, {Lane::compute, {0, 1}}}), [&](std::size_t op) { throw Error("op {}", op); });
+  Lanes lanes(bare_phase({{Lane::out, {}}, {Lane::in, {}}, {Lane::compute, {0, 1}}}),
+              [&](std::size_t op) { throw Error("op {}", op); });
   for (int i = 0; i < 100; ++i) {
     const Lanes::Outcome outcome = lanes.run_step();
     ASSERT_TRUE(outcome.error);

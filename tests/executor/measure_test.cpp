@@ -17,7 +17,8 @@ namespace {
 TEST(Measure, MeasuresEveryDistinctTaskAndLeaksNothing) {
   test::FaultyBackend backend("reference");
   for (const std::uint32_t seed : {1U, 2U, 3U}) {
-    const Plan plan = test::plan_for(testing_support::random_network(seed), backend, "liveness", test::training_step(2));
+    const Plan plan =
+        test::plan_for(testing_support::random_network(seed), backend, "liveness", test::training_step(2));
     const Step& step = *plan.phases.front().step;
     std::set<std::string> signatures;
     for (std::size_t t = 0; t < step.tasks.size(); ++t) signatures.insert(signature_of(step, TaskId(t), 0));
@@ -30,7 +31,8 @@ TEST(Measure, MeasuresEveryDistinctTaskAndLeaksNothing) {
     };
     backend.kernels.arm(-1);
     const Profile profile = measure_profile(step, backend, options);
-    EXPECT_GE(backend.kernels.calls(), static_cast<std::int64_t>(3 * signatures.size())) << "one to warm up and two that count";
+    EXPECT_GE(backend.kernels.calls(), static_cast<std::int64_t>(3 * signatures.size()))
+        << "one to warm up and two that count";
     EXPECT_EQ(told, signatures.size());
     EXPECT_EQ(profile.backend, step.backend);
     ASSERT_EQ(profile.task_seconds.size(), signatures.size());
@@ -50,7 +52,8 @@ TEST(Measure, RunsOnTheCpuBackend) {
   if (!backend) GTEST_SKIP() << "this build has no cpu backend";
   Builder net("pools");
   Value x = net.input({1, 3, 12, 12});
-  x = net.max_pool(net.relu(net.batch_norm(net.convolution(x, {.channels = 8, .window = Window::square(3, 2, 1)}))), {.window = Window::square(3, 1, 1)});
+  x = net.max_pool(net.relu(net.batch_norm(net.convolution(x, {.channels = 8, .window = Window::square(3, 2, 1)}))),
+                   {.window = Window::square(3, 1, 1)});
   net.softmax_cross_entropy(net.fully_connected(x, {.channels = 4}));
   Step step = build_step(test::shared_network(std::move(net).build()), test::training_step(3));
   backend->annotate(step);

@@ -55,7 +55,8 @@ TEST(SpillFile, ReadsWhileItWrites) {
 }
 
 TEST(SpillFile, LeavesNothingBehind) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("tide_spill_{}", ::getpid());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("tide_spill_{}", ::getpid());
   std::filesystem::create_directory(folder);
   {
     SpillFile file(folder, Bytes(4096));
@@ -75,8 +76,9 @@ std::string error_of(const std::filesystem::path& folder, Bytes size) {
 }
 
 TEST(SpillFile, SaysWhyItCannotBeMade) {
-  EXPECT_EQ(error_of("/nowhere/at/all", Bytes(1)),
-            "no spill file can be made in /nowhere/at/all: No such file or directory; choose another folder with --spill");
+  EXPECT_EQ(
+      error_of("/nowhere/at/all", Bytes(1)),
+      "no spill file can be made in /nowhere/at/all: No such file or directory; choose another folder with --spill");
   // More than any disk has.
   const std::string error = error_of({}, Bytes(std::int64_t{1} << 61));
   EXPECT_NE(error.find("has no room for a spill file of"), std::string::npos) << error;

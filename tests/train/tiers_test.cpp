@@ -54,7 +54,9 @@ TEST(SessionTiers, RefusesAPlanOverTheBudgets) {
   const NetworkPtr network = small_network();
   SessionOptions options = test::session_options();
   options.plan = moving_plan(network, 8, options);
-  const auto error = [&] { return test::error_of([&] { static_cast<void>(Session::open(network, {{8, true}}, options)); }); };
+  const auto error = [&] {
+    return test::error_of([&] { static_cast<void>(Session::open(network, {{8, true}}, options)); });
+  };
   options.planner.host_memory = summarize(*options.plan).host_peak_bytes;
   options.planner.disk_memory = testing_support::disk_bytes(*options.plan);
   EXPECT_EQ(error(), "");
@@ -78,7 +80,9 @@ TEST(SessionTiers, SaysWhereItCannotSpill) {
 class Counting final : public CostModel {
  public:
   [[nodiscard]] std::string name() const override { return "counting"; }
-  [[nodiscard]] double task_seconds(const Step& /*step*/, TaskId /*task*/, std::size_t /*algorithm*/) const override { return 1; }
+  [[nodiscard]] double task_seconds(const Step& /*step*/, TaskId /*task*/, std::size_t /*algorithm*/) const override {
+    return 1;
+  }
   [[nodiscard]] double copy_seconds(Bytes /*bytes*/, Tier /*from*/, Tier /*to*/) const override { return 2; }
 };
 
