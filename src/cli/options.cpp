@@ -141,10 +141,12 @@ Step StepArguments::build(const NetworkPtr& network, bool inference) const {
 
 std::string infeasible_text(const PlanResult& result, std::string_view policy, const PlannerOptions& options) {
   if (result.short_of != Tier::device) {
-    const auto& budget = result.short_of == Tier::host ? options.host_memory : options.disk_memory;
+    const bool host = result.short_of == Tier::host;
+    const auto& budget = host ? options.host_memory : options.disk_memory;
+    const Bytes needed = host ? result.host_floor : result.disk_floor;
     return fmt::format("{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
                        "or more --memory",
-                       policy, result.host_floor.count(), format_size(result.host_floor), tier_name(result.short_of),
+                       policy, needed.count(), format_size(needed), tier_name(result.short_of),
                        budget ? format_size(*budget) : "none");
   }
   return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that, use a smaller --batch, or try tide compare",

@@ -4,7 +4,7 @@
 
 #include "base/size_text.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "cli/cost_options.h"
 #include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
@@ -20,6 +20,7 @@ struct Arguments {
   BudgetArguments budget;
   StepArguments step;
   PlannerArguments planner;
+  CostArguments cost;
   std::string save;
   bool inference = false;
   bool json = false;
@@ -73,7 +74,7 @@ void print_json(const Arguments& arguments, const Network& network, const PlanRe
 }
 
 void print_text(const Arguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
-                double predicted) {
+                double predicted, const std::string& source) {
   const Plan& plan = *result.plan;
   fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
              arguments.inference ? "forward only" : "one training step", arguments.planner.policy, arguments.step.rules);
@@ -87,7 +88,7 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
              format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step, summary.peak_task);
   fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", plan.phases.front().ops.size(),
              summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
-  fmt::print("  predicted step   {:.3g} s (modelled: generic-cpu)\n", predicted);
+  fmt::print("  predicted step   {:.3g} s, {}\n", predicted, source);
   fmt::print("  planned in       {:.3g} s, checked in {:.3g} s: valid\n\n", result.plan_seconds, result.check_seconds);
   Table table({{"at the peak"}, {"bytes", Align::right}, {"", Align::right}});
   for (int c = 0; c < kTensorClasses; ++c) {
@@ -103,10 +104,11 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
 
 int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  const PlannerOptions options = arguments.planner.options(arguments.budget);
+  const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const Policy& policy = find_policy(arguments.planner.policy);
-  Step step = arguments.step.build(network, arguments.inference);
-  const RooflineModel cost(generic_cpu());
+  Step step = arguments.cost.build(arguments.step, network, arguments.inference);
+  const std::shared_ptr<const CostModel> model = arguments.cost.model();
+  const CostModel& cost = *model;
   const double ideal = ideal_seconds(step, cost);
   const PlanResult result = make_plan(policy, std::move(step), cost, options);
   if (!result.plan) {
@@ -125,7 +127,7 @@ int run(const Arguments& arguments) {
   if (arguments.json)
     print_json(arguments, *network, result, summary, predicted, ideal);
   else
-    print_text(arguments, *network, result, summary, predicted);
+    print_text(arguments, *network, result, summary, predicted, arguments.cost.source(cost));
   return kDone;
 }
 
@@ -138,6 +140,7 @@ Command plan_command(CLI::App& root) {
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->planner.add_to(*app);
+  arguments->cost.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_option("--save", arguments->save, "Write the plan to this file");
   app->add_flag("--json", arguments->json, "Print one JSON object");

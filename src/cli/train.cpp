@@ -27,7 +27,7 @@ struct Arguments {
   BudgetArguments budget;
   StepArguments step;
   DataArguments data;
-  std::string policy = "liveness";
+  PlannerArguments planner;
   std::int64_t epochs = 1, steps = 0;
   double learning_rate = 0.05;
   std::string schedule = "constant";
@@ -110,9 +110,8 @@ int run(const Arguments& arguments) {
   SessionOptions session_options;
   session_options.backend = arguments.step.backend_name();
   session_options.threads = arguments.step.threads;
-  session_options.policy = arguments.policy;
-  session_options.planner.memory = arguments.budget.device();
-  session_options.planner.host_memory = arguments.budget.host();
+  session_options.policy = arguments.planner.policy;
+  session_options.planner = arguments.planner.options(arguments.budget);
   session_options.rules = arguments.step.rule_set();
   session_options.seed = arguments.data.seed;
   session_options.optimizer = arguments.step.optimizer_options();
@@ -124,7 +123,7 @@ int run(const Arguments& arguments) {
   const Dataset* const validation = data.validation.get();
   auto opened = Session::open(network, training_variants(options, *data.train, validation), session_options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.policy, session_options.planner));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.planner.policy, session_options.planner));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
@@ -193,7 +192,7 @@ Command train_command(CLI::App& root) {
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->data.add_to(*app);
-  app->add_option("--policy", arguments->policy, "How to plan (see tide compare)")->capture_default_str();
+  arguments->planner.add_to(*app);
   app->add_option("--epochs", arguments->epochs, "Passes over the data")->capture_default_str();
   app->add_option("--steps", arguments->steps, "Stop after so many steps instead");
   app->add_option("--lr", arguments->learning_rate, "Learning rate")->capture_default_str();

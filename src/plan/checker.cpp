@@ -61,12 +61,11 @@ void check_budget(const Plan& plan, const Phase& phase, Findings& findings) {
   for (const Op& op : phase.ops)
     if (op.kind == OpKind::run)
       highest[0] = std::max(highest[0], op.workspace + phase.step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
-  if (plan.memory && highest[0] > *plan.memory)
-    findings.add(FindingKind::over_budget, "device memory reaches {} bytes, the budget is {}", highest[0].count(),
-                 plan.memory->count());
-  if (plan.host_memory && highest[1] > *plan.host_memory)
-    findings.add(FindingKind::over_budget, "host memory reaches {} bytes, the budget is {}", highest[1].count(),
-                 plan.host_memory->count());
+  const std::array<std::optional<Bytes>, kTiers> budgets{plan.memory, plan.host_memory, plan.disk_memory};
+  for (std::size_t tier = 0; tier < kTiers; ++tier)
+    if (budgets[tier] && highest[tier] > *budgets[tier])
+      findings.add(FindingKind::over_budget, "{} memory reaches {} bytes, the budget is {}", tier_name(static_cast<Tier>(tier)),
+                   highest[tier].count(), budgets[tier]->count());
 }
 
 }  // namespace checker

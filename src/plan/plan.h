@@ -72,6 +72,7 @@ struct Plan {
   Numerics numerics = Numerics::identical;
   std::optional<Bytes> memory;       // the device budget it was made for; none: unlimited
   std::optional<Bytes> host_memory;  // likewise
+  std::optional<Bytes> disk_memory;  // likewise
   std::string fingerprint;           // of network, rules, batch, optimizer and backend
   std::vector<Phase> phases;
 };

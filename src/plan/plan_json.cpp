@@ -260,6 +260,7 @@ std::string to_json(const Plan& plan) {
                     {"numerics", static_cast<int>(plan.numerics)},
                     {"memory", write_budget(plan.memory)},
                     {"host_memory", write_budget(plan.host_memory)},
+                    {"disk_memory", write_budget(plan.disk_memory)},
                     {"fingerprint", plan.fingerprint},
                     {"phases", phases}};
   return result.dump();
@@ -278,6 +279,7 @@ Plan plan_from_json(const std::string& text) {
     plan.numerics = static_cast<Numerics>(numerics);
     plan.memory = read_budget(source.at("memory"));
     plan.host_memory = read_budget(source.at("host_memory"));
+    plan.disk_memory = read_budget(source.at("disk_memory"));
     plan.fingerprint = source.at("fingerprint").get<std::string>();
     for (const json& phase : source.at("phases")) plan.phases.push_back(read_phase(phase));
     return plan;

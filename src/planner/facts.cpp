@@ -105,7 +105,14 @@ void StepFacts::find_droppable() {
       const std::size_t made = operand.tensor.index();
       const bool remade = operand.role == Role::y || operand.role == Role::indices;
       if (remade) reach[made] = std::max(reach[made], sources);
-      droppable_[made] = remade && sources >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent;
+      // A replay makes everything anew that the task made, so none of it may have given its
+      // bytes to something else by then.
+      const auto still_there = [&](const Operand& other) {
+        const StorageId bytes = step_.tensor(other.tensor).storage;
+        return other.access == Access::read || newest[bytes.index()] == other.tensor || last_use(other.tensor) >= last_use_[made];
+      };
+      droppable_[made] = remade && sources >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent &&
+                         std::all_of(step_.operands_of(again).begin(), step_.operands_of(again).end(), still_there);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/layout.h"
+#include "planner/spill.h"
 #include "planner/waits.h"
 
 namespace tide {
@@ -91,22 +92,43 @@ Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   return placement.peak;
 }
 
+// Host and disk addresses. False where a tier is too small.
+bool place_below(const Step& step, const PlannerOptions& options, Draft& draft, PlanResult& result) {
+  result.host_floor = place_in(step, Tier::host, draft);
+  if (!options.host_memory || result.host_floor <= *options.host_memory) return true;
+  result.short_of = Tier::host;
+  if (!options.disk_memory) return false;
+  // A disk tier: the buffers of the copies take room too, so aim lower until all fits.
+  Bytes largest;
+  for (const DraftStay& stay : draft.stays)
+    if (stay.tier == Tier::host) largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
+  Draft all = spill_to_disk(step, draft, Bytes(), true);
+  result.host_floor = place_in(step, Tier::host, all);
+  if (result.host_floor > *options.host_memory) return false;
+  Draft spilled = std::move(all);
+  for (const std::int64_t buffers : {1, 2, 3, 4}) {
+    const std::int64_t limit = options.host_memory->count() - largest.count() * buffers;
+    if (limit <= 0) break;
+    Draft attempt = spill_to_disk(step, draft, Bytes(limit));
+    if (place_in(step, Tier::host, attempt) > *options.host_memory) continue;
+    spilled = std::move(attempt);
+    break;
+  }
+  draft = std::move(spilled);
+  const Bytes disk = place_in(step, Tier::disk, draft);
+  result.short_of = Tier::disk;
+  result.disk_floor = disk;
+  return disk <= *options.disk_memory;
+}
+
 }  // namespace
 
 PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options) {
   PlanResult result;
   result.floor = floor;
   result.bottleneck_task = std::move(bottleneck);
-  result.host_floor = place_in(step, Tier::host, draft);
-  const Bytes disk = place_in(step, Tier::disk, draft);
-  if (options.host_memory && result.host_floor > *options.host_memory) {
-    result.short_of = Tier::host;
-    return result;
-  }
-  if (options.disk_memory && disk > *options.disk_memory) {
-    result.short_of = Tier::disk;
-    return result;
-  }
+  if (!place_below(step, options, draft, result)) return result;
+  result.short_of = Tier::device;
   Phase phase;
   phase.ops = std::move(draft.ops);
   for (const DraftStay& stay : draft.stays) phase.residencies.push_back({stay.storage, stay.tier, stay.first, stay.last, stay.address});

@@ -44,7 +44,8 @@ struct PlanResult {
   std::optional<Plan> plan;
   Bytes floor;                  // the smallest device budget this policy can work with
   Bytes host_floor;             // and at this device budget, the smallest host budget
-  Tier short_of = Tier::device; // which of the two was too small, where there is no plan
+  Bytes disk_floor;             // likewise, where things go to disk
+  Tier short_of = Tier::device; // which of them was too small, where there is no plan
   std::string bottleneck_task;  // the task that needs it
   double plan_seconds = 0;      // without the checker
   double check_seconds = 0;

@@ -43,6 +43,7 @@ PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, con
   result.plan->fingerprint = fingerprint;
   result.plan->memory = options.memory;
   result.plan->host_memory = options.host_memory;
+  result.plan->disk_memory = options.disk_memory;
   const auto check_start = std::chrono::steady_clock::now();
   require_valid(*result.plan);
   result.check_seconds = seconds_since(check_start);

@@ -86,32 +86,41 @@ bool VirtualRuntime::may_drop(TensorId tensor) const {
 }
 
 TensorId VirtualRuntime::missing_source(TensorId tensor) const {
-  const TaskId again = facts_.replay(tensor);
-  if (!again.valid()) throw Error("{} is gone and cannot be made again", tensor_name(step_, tensor));
-  for (const Operand& operand : step_.operands_of(again))
+  for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
     if (operand.access == Access::read && !available(operand.tensor)) return operand.tensor;
   return {};
 }
 
-// On the device or in host memory; runs again what was dropped. What is pending is copied
-// out rather than dropped when it has to make room, so this comes to an end.
+// On the device or in host memory; runs again what was dropped. The sources of a replay are
+// pending until it has run: what is pending is copied out rather than dropped when it has to
+// make room, so this comes to an end.
 void VirtualRuntime::make_available(TensorId tensor) {
   if (available(tensor)) return;
+  const auto expect = [&](TensorId made, std::int32_t change) {
+    for (const Operand& operand : step_.operands_of(facts_.replay(made)))
+      if (operand.access == Access::read) pending_[operand.tensor.index()] += change;
+  };
   std::vector<TensorId> chain{tensor};
+  require_replay(tensor);
+  expect(tensor, 1);
   while (!chain.empty()) {
     const TensorId next = chain.back();
-    if (available(next)) {
-      chain.pop_back();
-      if (!chain.empty() && pending_[next.index()] > 0) --pending_[next.index()];
-    } else if (const TensorId missing = missing_source(next); missing.valid()) {
-      // Other sources of `next` that are there must not be dropped meanwhile; they cannot:
-      // dropped tensors are made from one tensor, and what else a replay reads stays.
-      ++pending_[missing.index()];
+    if (const TensorId missing = missing_source(next); missing.valid()) {
+      require_replay(missing);
+      expect(missing, 1);
       chain.push_back(missing);
-    } else {
-      execute(facts_.replay(next));
+      continue;
     }
+    execute(facts_.replay(next));
+    expect(next, -1);
+    for (const Operand& operand : step_.operands_of(facts_.replay(next)))
+      if (operand.access == Access::read) settle_tensor(operand.tensor, false);
+    chain.pop_back();
   }
+}
+
+void VirtualRuntime::require_replay(TensorId tensor) const {
+  if (!facts_.replay(tensor).valid()) throw Error("{} is gone and cannot be made again", tensor_name(step_, tensor));
 }
 
 void VirtualRuntime::bring_together(TaskId task) {

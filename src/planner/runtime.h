@@ -40,6 +40,7 @@ class VirtualRuntime {
   void execute(TaskId task);
   void make_available(TensorId tensor);
   [[nodiscard]] TensorId missing_source(TensorId tensor) const;
+  void require_replay(TensorId tensor) const;
   void bring_together(TaskId task);
   bool try_to_bring_together(TaskId task);
   void launch(TaskId task);

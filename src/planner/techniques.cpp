@@ -45,12 +45,13 @@ class Performer {
     heads_ = segment_heads(facts_, techniques_.drops);
     segment_end_.assign(step_.tensors.size(), -1);
     children_.resize(step_.tensors.size());
+    awaited_.assign(step_.tensors.size(), 0);
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       if (!drops(TensorId(t))) continue;
       auto& end = segment_end_[heads_[t].index()];
       end = std::max(end, facts_.last_use(TensorId(t)));
-      const TensorId source = data_source(step_, facts_.replay(TensorId(t)));
-      if (source.valid()) children_[source.index()].push_back(TensorId(t));
+      for (const Operand& operand : step_.operands_of(facts_.replay(TensorId(t))))
+        if (operand.access == Access::read && operand.role == Role::x) children_[operand.tensor.index()].push_back(TensorId(t));
     }
   }
 
@@ -90,7 +91,8 @@ class Performer {
   void prefetch() {
     if (triggered_.empty()) return;
     for (const TensorId tensor : triggered_[static_cast<std::size_t>(position_)])
-      if (!record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host)) fetch(tensor);
+      if (facts_.last_use(tensor) >= position_ && !record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host))
+        fetch(tensor);
   }
 
   void fetch(TensorId tensor) {
@@ -105,22 +107,36 @@ class Performer {
       if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
   }
 
+  // Fetches, or runs again from what can be fetched. The sources of a replay are awaited
+  // until it has run, so that making one of them does not drop another.
   void materialize(TensorId wanted, TaskId task) {
+    if (!fetched(wanted)) await_sources(wanted, 1);
     std::vector<TensorId> chain{wanted};
     while (!chain.empty()) {
       const TensorId tensor = chain.back();
       if (record_.holds(tensor, Tier::device)) {
         chain.pop_back();
-      } else if (record_.holds(tensor, Tier::host)) {
-        fetch(tensor);
-        chain.pop_back();
       } else if (const TensorId missing = missing_source(tensor); missing.valid()) {
+        if (fetched(missing)) continue;
+        await_sources(missing, 1);
         chain.push_back(missing);
       } else {
+        await_sources(tensor, -1);
         replay(tensor, task);
         chain.pop_back();
       }
     }
+  }
+
+  // Whether it is on the device, where need be from host memory.
+  bool fetched(TensorId tensor) {
+    if (!record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host)) fetch(tensor);
+    return record_.holds(tensor, Tier::device);
+  }
+
+  void await_sources(TensorId tensor, std::int32_t change) {
+    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
+      if (operand.access == Access::read) awaited_[operand.tensor.index()] += change;
   }
 
   [[nodiscard]] TensorId missing_source(TensorId tensor) const {
@@ -168,7 +184,7 @@ class Performer {
 
   // A dropped tensor that the task at hand does not read, or has read.
   void settle_dropped(TensorId tensor) {
-    if (!record_.holds(tensor, Tier::device)) return;
+    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
     const bool wanted = facts_.last_use(tensor) > position_ || (facts_.last_use(tensor) == position_ && !ran_);
     const bool keep = memory_centric(tensor) ? ran_ && wanted && used_at_once(tensor) : wanted || has_waiting_child(tensor);
     if (!keep) record_.close(storage(tensor), Tier::device);
@@ -176,11 +192,12 @@ class Performer {
 
   void after_use(TensorId tensor) {
     const Storage& bytes = step_.storage(storage(tensor));
-    if (bytes.persistent || !record_.holds(tensor, Tier::device)) return;
+    if (bytes.persistent) return;
+    if (facts_.last_use(tensor) <= position_ && record_.holds(tensor, Tier::host)) record_.close(storage(tensor), Tier::host);
+    if (!record_.holds(tensor, Tier::device)) return;  // overwritten in place
     if (backward() && drops(tensor)) return settle_dropped(tensor);
     if (facts_.last_use(tensor) <= position_) {
       record_.close(storage(tensor), Tier::device);
-      if (record_.holds(tensor, Tier::host)) record_.close(storage(tensor), Tier::host);
       return;
     }
     if (!backward()) {
@@ -223,6 +240,7 @@ class Performer {
   std::vector<std::int32_t> segment_end_;      // by tensor that heads a segment: its last use; else -1
   std::vector<std::vector<TensorId>> children_;  // by tensor: dropped ones that are run again from it
   std::vector<std::vector<TensorId>> triggered_;  // by position
+  std::vector<std::int32_t> awaited_;          // by tensor: replays on their way that read it
   std::vector<TensorId> held_;                 // heads of the segments at work
   std::int32_t position_ = 0;
   bool ran_ = false;  // whether the task of this position has run

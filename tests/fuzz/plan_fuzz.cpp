@@ -7,6 +7,7 @@
 
 #include "executor/executor.h"
 #include "plan/checker.h"
+#include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
 #include "step/build.h"
@@ -46,9 +47,16 @@ StepOptions random_options(std::uint32_t seed) {
 }
 
 // Two steps from the same start; losses and every persistent value afterwards.
-Outcome execute(const Plan& plan, Backend& backend) {
+Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   Arena arena(backend, summarize(plan).peak_bytes);
-  Executor executor(plan, backend, arena, {.guard = true, .record = false});
+  Bytes disk;
+  for (const Residency& r : plan.phases.front().residencies)
+    if (r.tier == Tier::disk) disk = std::max(disk, r.address + aligned_bytes(plan.phases.front(), r));
+  std::unique_ptr<SpillFile> file;
+  if (!disk.is_zero()) file = std::make_unique<SpillFile>("", disk);
+  ExecutorOptions options;
+  options.guard = guard;  // with it, lanes run in the plan's order on one thread
+  Executor executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
   const Step& step = executor.step();
   std::vector<TensorId> persistent;
   for (const Storage& storage : step.storages)
@@ -86,8 +94,43 @@ bool equal_bits(const std::vector<std::vector<float>>& a, const std::vector<std:
 }
 
 struct Counts {
-  int planned = 0, infeasible = 0, moved = 0, executed = 0;
+  int planned = 0, infeasible = 0, moving = 0, moved = 0, executed = 0;
 };
+
+// Every way to plan, with budgets from just above the floor up.
+PlannerOptions random_planner(std::mt19937& random) {
+  PlannerOptions options;
+  options.in_place = random() % 4 != 0;
+  options.recompute = static_cast<Recompute>(random() % 4);
+  options.cache = random() % 3 != 0;
+  options.replacement = static_cast<Replacement>(random() % 4);
+  if (random() % 4 == 0) options.checkpoints = {LayerKind::convolution, LayerKind::concat};
+  return options;
+}
+
+bool has_copies(const Plan& plan) {
+  const auto& ops = plan.phases.front().ops;
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
+}
+
+bool has_replays(const Plan& plan) {
+  const Phase& phase = plan.phases.front();
+  return std::any_of(phase.ops.begin(), phase.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::run && phase.step->task(op.task).kind == TaskKind::replay;
+  });
+}
+
+// A plan that moves things, with less host memory than that takes, and a disk.
+std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlannerOptions options, Bytes host,
+                            std::mt19937& random) {
+  options.host_memory = Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
+  options.disk_memory = Bytes(std::int64_t{1} << 40);
+  const PlanResult result = make_plan(policy, step, cost, options);
+  if (result.plan) return result.plan;
+  // Infeasible says what is feasible.
+  options.host_memory = result.host_floor;
+  return make_plan(policy, step, cost, options).plan;
+}
 
 void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& backends, Counts& counts) {
   const RooflineModel cost(generic_cpu());
@@ -100,24 +143,41 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
   const double share = 0.3 + 0.001 * static_cast<double>(random() % 1000);
   const Bytes budget(static_cast<std::int64_t>(static_cast<double>(baseline.floor.count()) * share));
   const bool run = seed % 8 == 0;
-  const Outcome expected = run ? execute(*baseline.plan, backend) : Outcome{};
+  const Outcome expected = run ? execute(*baseline.plan, backend, true) : Outcome{};
   const auto run_and_compare = [&](const Plan& plan, std::string_view name) {
-    const Outcome outcome = execute(plan, backend);
+    const Outcome outcome = execute(plan, backend, seed % 16 == 0);
     expect(equal_bits(outcome.values, expected.values), seed, name, "other bits than baseline");
     expect(outcome.peak_as_planned, seed, name, "high-water mark is not the plan's peak");
     ++counts.executed;
   };
   for (const Policy& policy : policies()) {
-    const PlanResult result = make_plan(policy, step, cost, {.memory = budget, .host_memory = {}, .in_place = random() % 4 != 0});
+    PlannerOptions options = random_planner(random);
+    options.memory = budget;
+    PlanResult result = make_plan(policy, step, cost, options);
     expect(result.plan.has_value() == (result.floor <= budget), seed, policy.name, "feasible is not floor <= budget");
+    if (random() % 3 == 0) {
+      options.memory = result.floor;
+      result = make_plan(policy, step, cost, options);
+      expect(result.plan.has_value(), seed, policy.name, "the floor is not feasible");
+    }
     if (!result.plan) {
       ++counts.infeasible;
       expect(!result.bottleneck_task.empty(), seed, policy.name, "no bottleneck is named");
       continue;
     }
     ++counts.planned;
-    expect(summarize(*result.plan).peak_bytes <= budget, seed, policy.name, "peak above the budget");
+    expect(summarize(*result.plan).peak_bytes <= *options.memory, seed, policy.name, "peak above the budget");
+    expect(check(plan_from_json(to_json(*result.plan))).empty(), seed, policy.name, "not valid after a round trip");
     if (run) run_and_compare(*result.plan, policy.name);
+    if (has_copies(*result.plan)) {
+      ++counts.moving;
+      const std::optional<Plan> to_disk =
+          spilled(policy, step, cost, options, summarize(*result.plan).host_peak_bytes, random);
+      expect(to_disk.has_value(), seed, policy.name, "infeasible with the host memory it asked for, and a disk");
+      if (to_disk && run) run_and_compare(*to_disk, "spilled");
+      continue;
+    }
+    if (has_replays(*result.plan)) continue;
     int moved = 0;
     const Plan offloaded = with_offloads(*result.plan, seed, 30, moved);
     if (moved == 0) continue;
@@ -144,8 +204,9 @@ int run(std::uint32_t count, std::uint32_t first) {
       expect(false, seed, "any policy", error.what());
     }
   }
-  fmt::print("{} networks: {} plans proved, {} budgets too small, {} storages moved, {} plans executed\n", count, counts.planned,
-             counts.infeasible, counts.moved, counts.executed);
+  fmt::print("{} networks: {} plans proved, {} of them with copies, {} budgets too small, {} storages moved at random, {} plans "
+             "executed\n",
+             count, counts.planned, counts.moving, counts.infeasible, counts.moved, counts.executed);
   if (counts.planned == 0 || (count >= 8 && counts.executed == 0)) return 1;
   return failures == 0 ? 0 : 1;
 }
