@@ -25,15 +25,21 @@ TEST(MakeBackendTest, KnowsItsNames) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("TIDE_ONEDNN=ON"), std::string::npos);
   }
+  try {
+    EXPECT_EQ(make_backend("cuda")->description().substr(0, 5), "cuda ");
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.find("TIDE_CUDA=ON") != std::string::npos || text.find("no CUDA device") != std::string::npos) << text;
+  }
 }
 
 class BackendTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    backend_ = GetParam() == "cpu" ? cpu_backend() : make_backend(GetParam());
-    if (backend_ == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+    backend_ = GetParam() == TIDE_TESTED_BACKEND ? tested_backend() : make_backend(GetParam());
+    if (backend_ == nullptr) GTEST_SKIP() << no_backend();
   }
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
 };
 
 TEST_P(BackendTest, AnnotatesEveryTask) {
@@ -118,14 +124,14 @@ TEST_P(BackendTest, PreparesEveryTask) {
     EXPECT_TRUE(backend_->prepare(step, TaskId(t), 0)) << task_name(step, TaskId(t));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::Values("null", "reference", "cpu"),
+INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::Values("null", "reference", TIDE_TESTED_BACKEND),
                          [](const auto& entry) { return entry.param; });
 
 // A whole step on storages as a plan would give them, against the interpreter: the order of
 // tasks, the sharing of storages and the updates in place.
 TEST(WholeStepTest, FollowsTheInterpreter) {
-  for (const std::string name : {"reference", "cpu"}) {
-    const auto backend = name == "cpu" ? cpu_backend() : make_backend(name);
+  for (const std::string name : {"reference", TIDE_TESTED_BACKEND}) {
+    const std::shared_ptr<Backend> backend = name == TIDE_TESTED_BACKEND ? tested_backend() : make_backend(name);
     if (backend == nullptr) continue;
     Step built = small_step(3);
     backend->annotate(built);

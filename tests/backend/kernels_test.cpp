@@ -31,8 +31,8 @@ std::vector<double> random_values(std::size_t count, unsigned seed) {
 class KernelTest : public testing::Test {
  protected:
   void SetUp() override {
-    backend_ = cpu_backend(1);
-    if (backend_ == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+    backend_ = tested_backend(1);
+    if (backend_ == nullptr) GTEST_SKIP() << no_backend();
   }
 
   // Annotated, with the inputs filled in.
@@ -42,7 +42,7 @@ class KernelTest : public testing::Test {
     return std::make_shared<const Step>(std::move(step));
   }
 
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
 };
 
 TEST_F(KernelTest, MaxPoolBackwardFromIndicesEqualsFromInput) {

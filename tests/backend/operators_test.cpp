@@ -1,67 +1,37 @@
-// Every task of every case on the cpu backend against the double-precision reference,
+// Every task of every case on the tested backend against the double-precision reference,
 // from the same operands.
+#include "backend/compare_tasks.h"
 #include "backend/network_cases.h"
-#include "backend/task_runner.h"
 
 namespace tide::test {
 namespace {
 
 constexpr double kTolerance = 1e-5;
 
-// Runs `step` task by task on both sides and compares all that is written; then each
-// allowed in-place variant, and a run at other addresses, must give the same bits.
-void compare_all_tasks(Backend& backend, Step& built, bool (*skip)(const Task&) = nullptr) {
-  backend.annotate(built);
-  const auto step = std::make_shared<const Step>(built);
-  const StepState state = test_state(*step);
-  ReferenceInterpreter reference(step);
-  fill_inputs(*step, reference);
-  TaskRunner runner(backend, *step), shifted(backend, *step, 3);
-  for (std::size_t t = 0; t < step->tasks.size(); ++t) {
-    const TaskId id(t);
-    SCOPED_TRACE(task_name(*step, id));
-    if (skip != nullptr && skip(step->task(id))) {
-      reference.run_task(id, state);
-      continue;
-    }
-    const auto results = runner.run(id, reference, state);
-    ASSERT_EQ(shifted.run(id, reference, state), results) << "depends on addresses";
-    for (const InPlacePair& pair : step->task(id).in_place)
-      ASSERT_EQ(runner.run(id, reference, state, &pair), results)
-          << "in place " << pair.source << " -> " << pair.target;
-    reference.run_task(id, state);
-    for (const auto& [position, values] : results) {
-      const Operand& operand = step->operands_of(id)[position];
-      EXPECT_LE(relative_error(values, reference.get_logical(operand.tensor)), kTolerance) << role_name(operand.role);
-    }
-    round_written(*step, id, reference);
-  }
-}
-
 // One thread where nothing depends on their number: threads that wait for each other make
 // small tasks slow on a busy machine.
 class OperatorTest : public testing::TestWithParam<NetworkCase> {
  protected:
   void SetUp() override {
-    backend_ = cpu_backend(1);
-    if (backend_ == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+    backend_ = tested_backend(1);
+    if (backend_ == nullptr) GTEST_SKIP() << no_backend();
   }
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
 };
 
 TEST_P(OperatorTest, MatchesReference) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch));
-  compare_all_tasks(*cpu_backend(2), step);
+  compare_all_tasks(*tested_backend(2), step, kTolerance);
 }
 
 TEST_P(OperatorTest, MatchesReferenceUnderSuperneuronsRules) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::superneurons));
-  compare_all_tasks(*backend_, step);
+  compare_all_tasks(*backend_, step, kTolerance);
 }
 
 TEST_P(OperatorTest, MatchesReferenceForwardOnly) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::minimal, false));
-  compare_all_tasks(*backend_, step);
+  compare_all_tasks(*backend_, step, kTolerance);
 }
 
 // The same tasks adding to gradients that are already there.
@@ -115,15 +85,15 @@ bool is_first_sum(const Task& task) { return task.kind == TaskKind::backward_wei
 TEST_P(LargeOperatorTest, MatchesReference) {
   for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
     Step step = build_step(GetParam().network(), step_options(GetParam().batch, rules));
-    compare_all_tasks(*cpu_backend(3), step, is_first_sum);
+    compare_all_tasks(*tested_backend(3), step, kTolerance, is_first_sum);
   }
 }
 
 TEST(HugeOperatorTest, MatchesReference) {
-  const auto backend = cpu_backend();
-  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  const auto backend = tested_backend();
+  if (backend == nullptr) GTEST_SKIP() << no_backend();
   Step step = build_step(huge_case().network(), step_options(huge_case().batch));
-  compare_all_tasks(*backend, step, is_first_sum);
+  compare_all_tasks(*backend, step, kTolerance, is_first_sum);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LargeOperatorTest, testing::ValuesIn(large_cases()),
@@ -131,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, LargeOperatorTest, testing::ValuesIn(large_cases
 
 // Loss options that the table leaves at their defaults.
 TEST(LossTest, MatchesReference) {
-  const auto backend = cpu_backend();
-  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  const auto backend = tested_backend();
+  if (backend == nullptr) GTEST_SKIP() << no_backend();
   for (const double smoothing : {0.0, 0.1, 0.5})
     for (const std::int64_t classes : {2, 17, 1000}) {
       Builder net("losses");
@@ -141,14 +111,14 @@ TEST(LossTest, MatchesReference) {
                                 {.label_smoothing = smoothing, .weight = 0.3, .label_offset = 12});
       net.softmax_cross_entropy(net.tanh(x), {.label_smoothing = smoothing, .weight = 1.7});
       Step step = build_step(std::make_shared<const Network>(std::move(net).build()), step_options(3));
-      compare_all_tasks(*backend, step);
+      compare_all_tasks(*backend, step, kTolerance);
     }
 }
 
 // Far from zero, where sums of squares lose all digits; the mean itself is kept as a float.
 TEST(BatchNormTest, KeepsItsDigitsFarFromZero) {
-  const auto backend = cpu_backend();
-  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+  const auto backend = tested_backend();
+  if (backend == nullptr) GTEST_SKIP() << no_backend();
   Builder net("far");
   net.softmax_cross_entropy(net.batch_norm(net.convolution(net.input({1, 5, 20, 20}), {.channels = 5})));
   Step built = build_step(std::make_shared<const Network>(std::move(net).build()), step_options(2));

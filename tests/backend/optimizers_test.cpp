@@ -111,9 +111,9 @@ TEST_P(OptimizerTest, OfReferenceFollowsPyTorch) {
   check(*backend, GetParam().options);
 }
 
-TEST_P(OptimizerTest, OfCpuFollowsPyTorch) {
-  const auto backend = cpu_backend(1);
-  if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+TEST_P(OptimizerTest, OfTestedBackendFollowsPyTorch) {
+  const auto backend = tested_backend(1);
+  if (backend == nullptr) GTEST_SKIP() << no_backend();
   check(*backend, GetParam().options);
 }
 

@@ -30,10 +30,10 @@ class ReplayTest : public testing::TestWithParam<NetworkCase> {
   }
 };
 
-TEST_P(ReplayTest, OfCpuGivesTheSameBits) {
+TEST_P(ReplayTest, OfTestedBackendGivesTheSameBits) {
   for (const int threads : {1, 3}) {
-    const auto backend = cpu_backend(threads);
-    if (backend == nullptr) GTEST_SKIP() << "this build has no cpu backend";
+    const auto backend = tested_backend(threads);
+    if (backend == nullptr) GTEST_SKIP() << no_backend();
     check(*backend);
   }
 }

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -18,13 +20,30 @@
 
 namespace tide::test {
 
-// The cpu backend, or null in a build without it.
-inline std::unique_ptr<Backend> cpu_backend(int threads = 0) {
+// The backend that the tests of this binary are about; the one in tests/gpu says cuda.
+#ifndef TIDE_TESTED_BACKEND
+#define TIDE_TESTED_BACKEND "cpu"
+#endif
+
+// Why there is none in this build or on this machine.
+inline std::string& no_backend() {
+  static std::string reason;
+  return reason;
+}
+
+// Null where there is none. With full precision; `threads` are those of the cpu backend. A GPU's
+// is made once, since that takes a while.
+inline std::shared_ptr<Backend> tested_backend(int threads = 0) {
+  static std::map<int, std::shared_ptr<Backend>> made;
+  const bool cpu = std::string_view(TIDE_TESTED_BACKEND) == "cpu";
+  std::shared_ptr<Backend>& backend = made[cpu ? threads : 0];
+  if (backend != nullptr || (!cpu && !no_backend().empty())) return backend;
   try {
-    return make_backend("cpu", threads);
-  } catch (const Error&) {
-    return nullptr;
+    backend = make_backend(TIDE_TESTED_BACKEND, {.threads = threads, .precision = Precision::fp32, .deterministic = true});
+  } catch (const Error& error) {
+    no_backend() = error.what();
   }
+  return backend;
 }
 
 inline StepOptions step_options(std::int64_t batch, Rules rules = Rules::minimal, bool training = true) {
@@ -90,7 +109,7 @@ class TaskRunner {
   // Runs one task on the values that `before` has of its operands, and returns what it
   // wrote, in logical order, by operand. With a pair, its target takes the source's address.
   std::map<std::size_t, std::vector<double>> run(TaskId id, const ReferenceInterpreter& before, const StepState& state,
-                                                 const InPlacePair* pair = nullptr) {
+                                                 const InPlacePair* pair = nullptr, std::size_t algorithm = 0) {
     const auto operands = step_.operands_of(id);
     std::vector<std::byte*> addresses;
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -105,8 +124,8 @@ class TaskRunner {
       const std::vector<float> floats(values.begin(), values.end());
       backend_.write_tensor(step_, operands[i].tensor, floats, addresses[i]);
     }
-    std::byte* workspace = allocate(step_.algorithms_of(id)[0].workspace);
-    const Kernel kernel = backend_.prepare(step_, id, 0);
+    std::byte* workspace = allocate(step_.algorithms_of(id)[algorithm].workspace);
+    const Kernel kernel = backend_.prepare(step_, id, algorithm);
     kernel({addresses.data(), workspace, &state});
 
     std::map<std::size_t, std::vector<double>> results;
@@ -130,15 +149,19 @@ class TaskRunner {
   std::byte* allocate(Bytes bytes) {
     const Bytes size = bytes.aligned() + Bytes(shift_ * 256 + kGuard);
     Block block{backend_.allocate(size), size, shift_ * 256 + bytes.count()};
-    std::memset(block.memory, 0xFF, size.size());
+    const std::vector<std::byte> fill(size.size(), std::byte{0xFF});
+    backend_.copy(block.memory, fill.data(), size);
     blocks_.push_back(block);
     return block.memory + shift_ * 256;
   }
 
   void check_guards() const {
-    for (const Block& block : blocks_)
-      for (std::int64_t i = 0; i < kGuard; ++i)
-        ASSERT_EQ(block.memory[block.end + i], std::byte{0xFF}) << "written " << i << " bytes behind the end";
+    for (const Block& block : blocks_) {
+      std::array<std::byte, kGuard> guard;
+      backend_.copy(guard.data(), block.memory + block.end, Bytes(kGuard));
+      for (std::size_t i = 0; i < guard.size(); ++i)
+        ASSERT_EQ(guard[i], std::byte{0xFF}) << "written " << i << " bytes behind the end";
+    }
   }
 
   void release() {

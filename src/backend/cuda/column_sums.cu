@@ -121,20 +121,21 @@ void launch_reduce(cudaStream_t stream, const RowsAndChannels& s, const ColumnGr
     reduce_kernel<1><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, terms, partial);
 }
 
-// The merging kernels: 32 channels by kLanes threads, each of which merges every kLanes-th
-// part; then the first of them merges the lanes.
-constexpr int kLanes = 16;
-constexpr int kColumns = 32;
+// The merging kernels: kLanes threads for each of a few channels, each of which merges every
+// kLanes-th part; then the lanes are merged. Few parts a thread, since each costs a wait for memory.
+constexpr int kLanes = 64;
+constexpr int kColumns = 8;
 const dim3 kMergeBlock{kColumns, kLanes};
 
 __device__ double merge_lanes(double value, double (*shared)[kColumns]) {
   __syncthreads();
   shared[threadIdx.y][threadIdx.x] = value;
   __syncthreads();
-  double total = 0;
-  if (threadIdx.y == 0)
-    for (int lane = 0; lane < kLanes; ++lane) total += shared[lane][threadIdx.x];
-  return total;
+  for (unsigned half = kLanes / 2; half > 0; half /= 2) {
+    if (threadIdx.y < half) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + half][threadIdx.x];
+    __syncthreads();
+  }
+  return shared[0][threadIdx.x];
 }
 
 __global__ void merge_sums_kernel(RowsAndChannels s, int parts, const float* partial, float* target, bool accumulate) {
@@ -160,6 +161,7 @@ __global__ void merge_statistics_kernel(RowsAndChannels s, ColumnGrid grid, cons
   const double origin = c < s.channels ? static_cast<double>(x[c]) : 0;
   double sum = 0, squares = 0;
   if (c < s.channels)
+#pragma unroll 4
     for (int part = static_cast<int>(threadIdx.y); part < parts; part += kLanes) {
       const std::int64_t first = part * grid.rows_per_part;
       const auto rows = static_cast<double>(min(s.rows, first + grid.rows_per_part) - first);
@@ -192,6 +194,7 @@ __global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kColumns + threadIdx.x;
   double sum = 0, product = 0;
   if (c < s.channels)
+#pragma unroll 4
     for (int part = static_cast<int>(threadIdx.y); part < parts; part += kLanes) {
       sum += static_cast<double>(partial[part * s.channels + c]);
       product += static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
@@ -210,6 +213,9 @@ __global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float
 
 constexpr int kUnroll = 4;
 
+// Passes over the rows that follow a reduction go backwards: what it read last is still in the cache.
+__device__ std::int64_t backwards(const ColumnGrid& grid) { return (grid.parts - 1 - blockIdx.y) * grid.rows_per_part; }
+
 template <int width>
 __global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, ColumnGrid grid, BatchNormApply a) {
   const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
@@ -223,7 +229,7 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, Colu
     if (a.is_variance) factor.v[k] = static_cast<float>(1 / sqrt(static_cast<double>(factor.v[k]) + a.epsilon));
     factor.v[k] *= scale.v[k];
   }
-  const std::int64_t first = blockIdx.y * grid.rows_per_part, end = min(rows, first + grid.rows_per_part);
+  const std::int64_t first = backwards(grid), end = min(rows, first + grid.rows_per_part);
   const std::int64_t stride = grid.ty * channels;
   std::int64_t at = (first + threadIdx.y) * channels + channel;
   for (std::int64_t row = first + threadIdx.y; row < end; row += kUnroll * grid.ty, at += kUnroll * stride) {
@@ -250,7 +256,7 @@ __global__ void __launch_bounds__(kThreads)
   const Pack<width> mean = Pack<width>::load(b.mean + channel), factor = Pack<width>::load(coefficients + channel);
   const Pack<width> slope = Pack<width>::load(coefficients + channels + channel);
   const Pack<width> offset = Pack<width>::load(coefficients + 2 * channels + channel);
-  const std::int64_t first = blockIdx.y * grid.rows_per_part, end = min(rows, first + grid.rows_per_part);
+  const std::int64_t first = backwards(grid), end = min(rows, first + grid.rows_per_part);
   const std::int64_t stride = grid.ty * channels;
   std::int64_t at = (first + threadIdx.y) * channels + channel;
   for (std::int64_t row = first + threadIdx.y; row < end; row += kUnroll * grid.ty, at += kUnroll * stride) {

@@ -1,11 +1,12 @@
 #include "backend/cuda/cudnn_convolution.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tide::cuda {
 namespace {
 
-constexpr std::size_t kMostPlans = 6;
+constexpr std::size_t kMostPlans = 5;
 enum TensorName : std::int64_t { kLarge = 1, kSmall = 2, kWeights = 3 };
 constexpr std::array<std::int64_t, 3> kTensorNames{kLarge, kSmall, kWeights};
 
@@ -204,12 +205,32 @@ Signature signature_of(const ConvolutionProblem& p) {
           w.pad_bottom,                         w.pad_right,      w.dilation_height, w.dilation_width};
 }
 
+// The window with the same padding on both sides, or nothing where that is another convolution:
+// several of the library's engines take the padding before for the one behind.
+std::optional<Window> symmetric(const ConvolutionProblem& p) {
+  Window w = p.window;
+  const auto outputs = [](std::int64_t input, std::int64_t pad, std::int64_t kernel, std::int64_t dilation,
+                          std::int64_t stride) {
+    const std::int64_t room = input + 2 * pad - (kernel - 1) * dilation - 1;
+    return room < 0 ? 0 : room / stride + 1;
+  };
+  if (outputs(p.large.height, w.pad_top, w.kernel_height, w.dilation_height, w.stride_height) != p.small.height ||
+      outputs(p.large.width, w.pad_left, w.kernel_width, w.dilation_width, w.stride_width) != p.small.width)
+    return std::nullopt;
+  w.pad_bottom = w.pad_top;
+  w.pad_right = w.pad_left;
+  return w;
+}
+
 }  // namespace
 
-const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, const ConvolutionProblem& problem) {
-  const auto [entry, is_new] = context.convolutions.try_emplace(signature_of(problem));
+const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, const ConvolutionProblem& given) {
+  const auto [entry, is_new] = context.convolutions.try_emplace(signature_of(given));
   std::vector<ConvolutionPlanPtr>& plans = entry->second;
-  if (!is_new) return plans;
+  const std::optional<Window> window = symmetric(given);
+  if (!is_new || !window) return plans;
+  ConvolutionProblem problem = given;
+  problem.window = *window;
   const Descriptor graph = graph_of(problem, context.cudnn());
   std::map<std::int64_t, int> seen;  // configurations by engine
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {

@@ -35,17 +35,19 @@ struct Element {
   std::int64_t sample;
   int row, column, channel;
 };
+// A line of positions takes blocks of its own: divisions of long numbers would cost more time
+// than the memory does.
 template <int width>
 __device__ bool locate(const PoolShape& p, int rows, int columns, Element& e) {
   const unsigned groups = static_cast<unsigned>(p.channels / width);
-  const std::int64_t i = thread_index();
-  if (i >= p.batch * rows * columns * groups) return false;
-  const std::int64_t place = i / groups;
-  e.channel = static_cast<int>(i - place * groups) * width;
-  const std::int64_t line = place / columns;
-  e.column = static_cast<int>(place - line * columns);
-  e.sample = line / rows;
-  e.row = static_cast<int>(line - e.sample * rows);
+  const unsigned i = blockIdx.y * blockDim.x + threadIdx.x;
+  const unsigned column = i / groups;
+  if (column >= static_cast<unsigned>(columns)) return false;
+  e.column = static_cast<int>(column);
+  e.channel = static_cast<int>(i - column * groups) * width;
+  const unsigned sample = blockIdx.x / static_cast<unsigned>(rows);
+  e.sample = sample;
+  e.row = static_cast<int>(blockIdx.x - sample * static_cast<unsigned>(rows));
   return true;
 }
 __device__ std::int64_t input_at(const PoolShape& p, const Element& e, int h, int w) {
@@ -202,12 +204,11 @@ __global__ void global_average_pool_backward_kernel(std::int64_t count, std::int
   value.store(dx + i * width);
 }
 
-unsigned output_blocks(const PoolShape& p, int width) {
-  return blocks_for(p.batch * p.rows.output * p.columns.output * (p.channels / width));
+dim3 line_blocks(const PoolShape& p, int rows, int columns, int width) {
+  return {static_cast<unsigned>(p.batch * rows), blocks_for(std::int64_t{columns} * (p.channels / width))};
 }
-unsigned input_blocks(const PoolShape& p, int width) {
-  return blocks_for(p.batch * p.rows.input * p.columns.input * (p.channels / width));
-}
+dim3 output_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.output, p.columns.output, width); }
+dim3 input_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.input, p.columns.input, width); }
 bool packed(const PoolShape& p) { return p.channels % 4 == 0; }
 
 template <typename Position>

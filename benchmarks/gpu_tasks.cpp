@@ -1,0 +1,158 @@
+// Every distinct task of a model's training step on the cuda backend, by every algorithm:
+//   gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms]
+// Prints a table, the slowest first, and the sum over the step of the first and of the fastest
+// algorithms. Data is random: zeros run faster than any real data.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "backend/backend.h"
+#include "step/build.h"
+#include "zoo/zoo.h"
+
+namespace tide {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What two tasks must have in common to take the same time.
+std::string signature(const Step& step, TaskId id) {
+  const Task& task = step.task(id);
+  std::string text = fmt::format("{} {} {}", kind_name(task.kind), kind_name(step.layer_kind(task)), task.algorithms);
+  for (const Operand& operand : step.operands_of(id)) {
+    const Shape& s = step.tensor(operand.tensor).shape;
+    text += fmt::format(" {}:{}x{}x{}x{}", role_name(operand.role), s.batch, s.channels, s.height, s.width);
+  }
+  return text;
+}
+
+class Memory {
+ public:
+  explicit Memory(Backend& backend) : backend_(backend), random_(std::size_t{16} << 20) {
+    std::mt19937 generator(1);
+    std::normal_distribution<float> normal;
+    for (float& value : random_) value = normal(generator);
+  }
+  // Memory with random floats, or small numbers where they are labels.
+  std::byte* make(Bytes bytes, bool labels) {
+    std::byte* memory = backend_.allocate(bytes);
+    made_.push_back(memory);
+    std::vector<std::int32_t> small;
+    if (labels) small.resize(bytes.size() / 4, 1);
+    const auto* from = labels ? reinterpret_cast<const std::byte*>(small.data()) : reinterpret_cast<const std::byte*>(random_.data());
+    const std::size_t piece = labels ? bytes.size() : random_.size() * sizeof(float);
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      backend_.copy(memory + at, from, Bytes(static_cast<std::int64_t>(std::min(piece, bytes.size() - at))));
+    return memory;
+  }
+  void release() {
+    for (std::byte* memory : made_) backend_.release(memory, {});
+    made_.clear();
+  }
+
+ private:
+  Backend& backend_;
+  std::vector<float> random_;
+  std::vector<std::byte*> made_;
+};
+
+struct Row {
+  std::string name;
+  int count = 0;
+  double bytes = 0;  // of the operands
+  std::vector<double> seconds;  // by algorithm
+  std::vector<Algorithm> algorithms;
+};
+
+double median_time(Backend& backend, const Kernel& kernel, const Launch& launch) {
+  kernel(launch);
+  backend.synchronize();
+  std::vector<double> times;
+  for (int round = 0; round < 5; ++round) {
+    constexpr int kRuns = 4;
+    const auto start = Clock::now();
+    for (int i = 0; i < kRuns; ++i) kernel(launch);
+    backend.synchronize();
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count() / kRuns);
+    if (times.back() > 0.2) break;
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+int run(const std::string& model, std::int64_t batch, Precision precision, bool all) {
+  BackendOptions options;
+  options.precision = precision;
+  const auto backend = make_backend("cuda", options);
+  Step step = build_step(std::make_shared<const Network>(make_model(model)), {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  const auto start = Clock::now();
+  backend->annotate(step);
+  fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), model, batch, step.tasks.size(),
+             std::chrono::duration<double>(Clock::now() - start).count());
+  Memory memory(*backend);
+  std::map<std::string, Row> rows;
+  const StepState state;
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
+    const TaskId id(t);
+    Row& row = rows[signature(step, id)];
+    if (row.count++ > 0) continue;
+    row.name = task_name(step, id);
+    row.algorithms = step.algorithms_of(id);
+    std::vector<std::byte*> operands;
+    std::map<StorageId, std::byte*> storages;
+    for (const Operand& operand : step.operands_of(id)) {
+      const Tensor& tensor = step.tensor(operand.tensor);
+      std::byte*& address = storages[tensor.storage];
+      const Bytes bytes = step.storage(tensor.storage).bytes;
+      if (address == nullptr) address = memory.make(bytes, operand.role == Role::labels);
+      row.bytes += static_cast<double>(bytes.count());
+      operands.push_back(address);
+    }
+    for (std::size_t a = 0; a < row.algorithms.size() && (all || a == 0); ++a) {
+      std::byte* workspace = memory.make(row.algorithms[a].workspace, false);
+      row.seconds.push_back(median_time(*backend, backend->prepare(step, id, a), {operands.data(), workspace, &state}));
+    }
+    memory.release();
+  }
+  std::vector<const Row*> order;
+  for (const auto& [key, row] : rows) order.push_back(&row);
+  std::sort(order.begin(), order.end(), [](const Row* a, const Row* b) { return a->seconds[0] * a->count > b->seconds[0] * b->count; });
+  double first = 0, fastest = 0;
+  for (const Row* row : order) {
+    const auto best = std::min_element(row->seconds.begin(), row->seconds.end());
+    first += row->count * row->seconds[0];
+    fastest += row->count * *best;
+    std::string others;
+    for (std::size_t a = 0; a < row->seconds.size(); ++a)
+      others += fmt::format(" {}={:.3f}({}K)", row->algorithms[a].name, row->seconds[a] * 1e3, row->algorithms[a].workspace.count() / 1024);
+    fmt::print("{:3} x {:36} {:8.3f} ms {:6.0f} GB/s{}\n", row->count, row->name, row->seconds[0] * 1e3,
+               row->bytes / row->seconds[0] * 1e-9, others);
+  }
+  fmt::print("sum of tasks: {:.2f} ms by the first algorithms ({:.0f}/s), {:.2f} ms by the fastest ({:.0f}/s)\n", first * 1e3,
+             static_cast<double>(batch) / first, fastest * 1e3, static_cast<double>(batch) / fastest);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tide
+
+int main(int count, char** arguments) {
+  if (count < 3) {
+    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms]\n");
+    return 1;
+  }
+  bool fp32 = false, all = false;
+  for (int i = 3; i < count; ++i) {
+    fp32 = fp32 || std::strcmp(arguments[i], "fp32") == 0;
+    all = all || std::strcmp(arguments[i], "--all-algorithms") == 0;
+  }
+  try {
+    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all);
+  } catch (const tide::Error& error) {
+    std::fprintf(stderr, "gpu_tasks: %s\n", error.what());
+    return 1;
+  }
+}
