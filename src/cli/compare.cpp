@@ -38,24 +38,27 @@ int run(const Arguments& arguments) {
                {"peak", Align::right},
                {"peak bytes", Align::right},
                {"of baseline", Align::right},
+               {"at least", Align::right},
                {"moved", Align::right},
                {"recomputed", Align::right},
                {"predicted", Align::right},
                {"numerics"},
-               {"planned in", Align::right}});
+               {"planned", Align::right}});
   ordered_json list = ordered_json::array();
   double baseline = 0;
   bool any = false;
   for (const Policy& policy : policies()) {
     const PlanResult result = make_plan(policy, step, cost, options);
     if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
-    const std::string share =
-        baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(result.floor.count()) / baseline) : "-";
+    const auto share = [&](Bytes bytes) {
+      return baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(bytes.count()) / baseline) : "-";
+    };
+    const std::string planned = fmt::format("{:.3g} ms", 1e3 * result.plan_seconds);
     ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
+    entry["floor_bytes"] = result.floor.count();
     if (!result.plan) {
-      table.add({std::string(policy.name), "no", format_size(result.floor), fmt::format("{}", result.floor.count()),
-                 share, "-", "-", "-", "-", fmt::format("{:.2g} s", result.plan_seconds)});
-      entry["floor_bytes"] = result.floor.count();
+      table.add({std::string(policy.name), "no", "-", "-", share(result.floor), format_size(result.floor), "-", "-",
+                 "-", "-", planned});
       entry["bottleneck_task"] = result.bottleneck_task;
       list.push_back(std::move(entry));
       continue;
@@ -65,9 +68,9 @@ int run(const Arguments& arguments) {
     const double predicted = simulate(*result.plan, cost).seconds;
     const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
     table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes),
-               fmt::format("{}", summary.peak_bytes.count()), share, moved.is_zero() ? "0" : format_size(moved),
-               fmt::format("{}", summary.recomputed_tasks), fmt::format("{:.3g} s", predicted),
-               std::string(numerics_name(result.plan->numerics)), fmt::format("{:.2g} s", result.plan_seconds)});
+               fmt::format("{}", summary.peak_bytes.count()), share(summary.peak_bytes), format_size(result.floor),
+               moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
+               fmt::format("{:.3g} s", predicted), std::string(numerics_name(result.plan->numerics)), planned});
     entry["numerics"] = numerics_name(result.plan->numerics);
     entry["peak_bytes"] = summary.peak_bytes.count();
     entry["offloaded_bytes"] = summary.offloaded_bytes.count();
@@ -82,12 +85,14 @@ int run(const Arguments& arguments) {
   } else {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
-    fmt::print("Peaks count parameters, gradients, optimizer state and workspaces; times are {}.\n",
-               arguments.cost.source(cost));
+    fmt::print(
+        "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
+        "policy can work with; times are {}.\n",
+        arguments.cost.source(cost));
     for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;
-  fmt::print(stderr, "tide: no policy fits into {}; see the peaks above, or use a smaller --batch\n",
+  fmt::print(stderr, "tide: no policy fits into {}; see what they need at least, or use a smaller --batch\n",
              memory ? format_size(*memory) : "memory");
   return kInfeasible;
 }

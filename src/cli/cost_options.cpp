@@ -9,7 +9,8 @@
 namespace tide {
 
 void CostArguments::add_to(CLI::App& app) {
-  app.add_option("--device", device, "Plan for this device instead of the backend (see tide devices)");
+  app.add_option("--device", device,
+                 "Plan for this device instead of the backend (see tide devices); --memory device: all it has");
   app.add_option("--profile", profile, "Take measured times from this file (see tide profile)");
   app.add_option("--link", link, "Rate of copies to host memory each way, such as 8GB/s; pageable: half the device's");
 }

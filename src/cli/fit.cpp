@@ -165,7 +165,13 @@ Command fit_command(CLI::App& root) {
   app->add_option("--reserve", arguments->reserve, "Left free of the budget, such as 600MiB for a CUDA context")
       ->capture_default_str();
   app->add_flag("--json", arguments->json, "Print one JSON object");
-  return {app, [arguments] { return run(*arguments); }};
+  return {app, [arguments, app] {
+            if (app->count("--batch") > 0 && !has_unknown(arguments->model.model))
+              throw Error(
+                  "--batch is what tide fit looks for; it goes with a model whose depth is asked for, such as "
+                  "resnet:6,32,?,6");
+            return run(*arguments);
+          }};
 }
 
 }  // namespace tide

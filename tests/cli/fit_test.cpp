@@ -87,6 +87,7 @@ TEST(FitCommand, NothingFitsIsAnAnswer) {
 }
 
 TEST(FitCommand, BadArgumentsAreRefused) {
+  expect_refusal("fit resnet50 --memory 1GiB --batch 8 --backend null", 1, {"--batch"});
   expect_refusal("fit resnet50 --backend null", 1, {"--memory", "--device"});
   expect_refusal("fit resnet50 --device k40c --reserve 13GiB", 1, {"--reserve"});
   expect_refusal("fit 'resnet:?,2,?,2' --memory 1GiB --backend null", 1, {"resnet:6,32,?,6"});
