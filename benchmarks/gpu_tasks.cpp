@@ -1,5 +1,5 @@
 // Every distinct task of a model's training step on the cuda backend, by every algorithm:
-//   gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms]
+//   gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms] [--only TEXT]
 // Prints a table, the slowest first, and the sum over the step of the first and of the fastest
 // algorithms. Data is random: zeros run faster than any real data.
 #include <algorithm>
@@ -83,7 +83,7 @@ double median_time(Backend& backend, const Kernel& kernel, const Launch& launch)
   return times[times.size() / 2];
 }
 
-int run(const std::string& model, std::int64_t batch, Precision precision, bool all) {
+int run(const std::string& model, std::int64_t batch, Precision precision, bool all, const std::string& only) {
   BackendOptions options;
   options.precision = precision;
   const auto backend = make_backend("cuda", options);
@@ -97,6 +97,7 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
   const StepState state;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const TaskId id(t);
+    if (task_name(step, id).find(only) == std::string::npos) continue;
     Row& row = rows[signature(step, id)];
     if (row.count++ > 0) continue;
     row.name = task_name(step, id);
@@ -141,16 +142,18 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
 
 int main(int count, char** arguments) {
   if (count < 3) {
-    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms]\n");
+    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms] [--only TEXT]\n");
     return 1;
   }
   bool fp32 = false, all = false;
+  std::string only;
   for (int i = 3; i < count; ++i) {
     fp32 = fp32 || std::strcmp(arguments[i], "fp32") == 0;
     all = all || std::strcmp(arguments[i], "--all-algorithms") == 0;
+    if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) only = arguments[i + 1];
   }
   try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all);
+    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all, only);
   } catch (const tide::Error& error) {
     std::fprintf(stderr, "gpu_tasks: %s\n", error.what());
     return 1;

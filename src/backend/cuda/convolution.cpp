@@ -24,12 +24,11 @@ struct ConvolutionTask {
   [[nodiscard]] RowsAndChannels rows() const {
     return {output.batch * output.height * output.width, output.channels};
   }
-  // Small channels times positions of the window.
-  [[nodiscard]] std::int64_t weight_rows() const {
-    return problem.small.channels * problem.window.kernel_height * problem.window.kernel_width;
-  }
   [[nodiscard]] std::size_t weight_bytes() const {
-    return static_cast<std::size_t>(weight_rows() * (problem.large.channels / problem.groups)) * sizeof(float);
+    const Window& w = problem.window;
+    return static_cast<std::size_t>(problem.small.channels * w.kernel_height * w.kernel_width *
+                                    (problem.large.channels / problem.groups)) *
+           sizeof(float);
   }
   [[nodiscard]] std::int64_t operand_bytes() const {
     return (problem.large.elements() + problem.small.elements()) * 4 + static_cast<std::int64_t>(weight_bytes());
@@ -101,50 +100,6 @@ Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, 
           }};
 }
 
-// With a few channels more, all zeros, the large side and the weights suit the matrix units:
-// for images, whose three channels do not. Copies of both stand in front of the workspace.
-Variant padded_variant(const ContextPtr& context, const ConvolutionTask& task, std::int64_t padded,
-                       const ConvolutionPlanPtr& plan) {
-  const auto aligned = [](std::int64_t floats) { return Bytes(floats * 4).aligned().size(); };
-  const ConvolutionProblem& p = task.problem;
-  const std::int64_t channels = p.large.channels, rows = p.large.batch * p.large.height * p.large.width;
-  const std::int64_t weight_rows = task.weight_rows();
-  const std::size_t large_bytes = aligned(rows * padded), weight_bytes = aligned(weight_rows * padded);
-  // Where gradients are added to, they are made without the padding first.
-  const std::size_t sum_bytes = task.add_weights ? aligned(weight_rows * channels) : 0;
-  const std::size_t before = large_bytes + weight_bytes + sum_bytes;
-  const bool forward = p.product == Product::to_small;
-  return {"padded-" + plan->name(), bytes(std::max(before + plan->workspace(), bias_workspace(task))), [=] {
-            const auto call = std::make_shared<ConvolutionCall>(plan);
-            return [=](const Launch& launch) {
-              const cudaStream_t stream = context->stream();
-              auto* large = reinterpret_cast<float*>(launch.workspace);
-              auto* weights = reinterpret_cast<float*>(launch.workspace + large_bytes);
-              check(launch_pad_columns(stream, input_of(launch, task.large), channels, large, padded, rows), "padding");
-              if (forward)
-                check(launch_pad_columns(stream, input_of(launch, task.weights), channels, weights, padded, weight_rows),
-                      "padding");
-              call->run(*context, large, launch.operands[task.small], weights,
-                        plan->workspace() > 0 ? launch.workspace + before : nullptr);
-              if (!forward) {
-                float* target = output_of(launch, task.weights);
-                float* made = task.add_weights ? weights + weight_bytes / sizeof(float) : target;
-                check(launch_copy_columns(stream, weights, padded, made, channels, weight_rows, channels), "padding");
-                if (task.add_weights)
-                  check(launch_binary(stream, Binary::add, target, made, target, weight_rows * channels),
-                        "adding to a gradient");
-              }
-              finish(*context, task, launch);
-            };
-          }};
-}
-
-// Images have fewer channels than a pack, and their gradient is hardly ever wanted.
-std::optional<std::int64_t> padded_channels(const ConvolutionProblem& p) {
-  if (p.groups != 1 || p.large.channels >= 4 || p.product == Product::to_large) return std::nullopt;
-  return 4;
-}
-
 Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   const ConvolutionProblem& p = task.problem;
@@ -183,12 +138,6 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
 Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const ConvolutionTask task = task_of(view);
   Recipe recipe;
-  if (const auto padded = padded_channels(task.problem)) {
-    ConvolutionProblem problem = task.problem;
-    problem.large.channels = *padded;
-    for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, problem))
-      recipe.push_back(padded_variant(context, task, *padded, plan));
-  }
   for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, task.problem))
     recipe.push_back(library_variant(context, task, plan));
   const bool is_product = view.layer_kind() == LayerKind::convolution && task.problem.groups == 1 &&

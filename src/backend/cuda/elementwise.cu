@@ -127,19 +127,6 @@ __global__ void copy_columns_kernel(const float* from, std::int64_t from_width, 
   Pack<width>::load(from + row * from_width + group * width).store(to + row * to_width + group * width);
 }
 
-// A thread per row: for a handful of channels.
-__global__ void pad_columns_kernel(const float* from, std::int64_t channels, float* to, std::int64_t to_width,
-                                   std::int64_t rows) {
-  const std::int64_t row = thread_index();
-  if (row >= rows) return;
-  for (std::int64_t c = 0; c < to_width; c += 4) {
-    Pack<4> value;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) value.v[k] = c + k < channels ? from[row * channels + c + k] : 0.0F;
-    value.store(to + row * to_width + c);
-  }
-}
-
 // One thread for the four numbers of one block of the generator.
 __global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std::int64_t blocks, const float* x,
                                float* y) {
@@ -231,12 +218,6 @@ cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int
     copy_columns_kernel<4><<<blocks_for(count), kThreads, 0, stream>>>(from, from_width, to, to_width, count, groups);
   else
     copy_columns_kernel<1><<<blocks_for(count), kThreads, 0, stream>>>(from, from_width, to, to_width, count, groups);
-  return cudaGetLastError();
-}
-
-cudaError_t launch_pad_columns(cudaStream_t stream, const float* from, std::int64_t channels, float* to,
-                               std::int64_t to_width, std::int64_t rows) {
-  pad_columns_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(from, channels, to, to_width, rows);
   return cudaGetLastError();
 }
 

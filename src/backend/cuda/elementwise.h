@@ -34,10 +34,6 @@ struct Addends {
 [[nodiscard]] cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int64_t from_width, float* to,
                                               std::int64_t to_width, std::int64_t rows, std::int64_t channels);
 
-// The same, with zeros in the channels behind them: `to_width` is a multiple of 4.
-[[nodiscard]] cudaError_t launch_pad_columns(cudaStream_t stream, const float* from, std::int64_t channels, float* to,
-                                             std::int64_t to_width, std::int64_t rows);
-
 struct DropoutShape {
   std::int64_t batch, per_sample;
   std::uint32_t layer;

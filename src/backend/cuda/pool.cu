@@ -1,33 +1,58 @@
 #include "backend/cuda/pool.h"
 
+#include <type_traits>
+
 #include "backend/cuda/launch_grid.cuh"
 
 namespace tide::cuda {
 namespace {
 
+// Positions along the axes are computed with the stride as a constant where it is a usual one
+// (and the dilation 1): divisions by variables would take longer than the memory does. 0: any.
+template <int usual>
+__device__ int stride_of(const PoolAxis& a) {
+  return usual > 0 ? usual : a.stride;
+}
+template <int usual>
+__device__ int dilation_of(const PoolAxis& a) {
+  return usual > 0 ? 1 : a.dilation;
+}
+
 // Taps [begin, end) of window `o` that lie in the input.
+template <int usual>
 __device__ int first_tap(const PoolAxis& a, int o) {
-  const int start = o * a.stride - a.before;
-  return start >= 0 ? 0 : (-start + a.dilation - 1) / a.dilation;
+  const int start = o * stride_of<usual>(a) - a.before, dilation = dilation_of<usual>(a);
+  return start >= 0 ? 0 : (-start + dilation - 1) / dilation;
 }
+template <int usual>
 __device__ int end_tap(const PoolAxis& a, int o) {
-  const int room = a.input - (o * a.stride - a.before);
-  return min(a.kernel, room <= 0 ? 0 : (room + a.dilation - 1) / a.dilation);
+  const int room = a.input - (o * stride_of<usual>(a) - a.before), dilation = dilation_of<usual>(a);
+  return min(a.kernel, room <= 0 ? 0 : (room + dilation - 1) / dilation);
 }
-__device__ int position(const PoolAxis& a, int o, int tap) { return o * a.stride - a.before + tap * a.dilation; }
+template <int usual>
+__device__ int position(const PoolAxis& a, int o, int tap) {
+  return o * stride_of<usual>(a) - a.before + tap * dilation_of<usual>(a);
+}
 // Taps that lie in the padded input.
+template <int usual>
 __device__ int padded_taps(const PoolAxis& a, int o) {
-  return min(a.kernel, (a.input + a.before + a.after - o * a.stride + a.dilation - 1) / a.dilation);
+  const int dilation = dilation_of<usual>(a);
+  return min(a.kernel, (a.input + a.before + a.after - o * stride_of<usual>(a) + dilation - 1) / dilation);
 }
 // Windows [first, end) that may contain position `i`, and the tap of one that does, or -1.
+template <int usual>
 __device__ int first_window(const PoolAxis& a, int i) {
-  const int reach = i + a.before - (a.kernel - 1) * a.dilation;
-  return reach <= 0 ? 0 : (reach + a.stride - 1) / a.stride;
+  const int reach = i + a.before - (a.kernel - 1) * dilation_of<usual>(a), stride = stride_of<usual>(a);
+  return reach <= 0 ? 0 : (reach + stride - 1) / stride;
 }
-__device__ int end_window(const PoolAxis& a, int i) { return min(a.output, (i + a.before) / a.stride + 1); }
+template <int usual>
+__device__ int end_window(const PoolAxis& a, int i) {
+  return min(a.output, (i + a.before) / stride_of<usual>(a) + 1);
+}
+template <int usual>
 __device__ int tap_at(const PoolAxis& a, int o, int i) {
-  const int distance = i + a.before - o * a.stride;
-  return distance % a.dilation == 0 ? distance / a.dilation : -1;
+  const int distance = i + a.before - o * stride_of<usual>(a), dilation = dilation_of<usual>(a);
+  return distance % dilation == 0 ? distance / dilation : -1;
 }
 
 // Which element a thread makes: a group of channels at one position of one sample.
@@ -58,15 +83,15 @@ __device__ std::int64_t output_at(const PoolShape& p, const Element& e, int h, i
 }
 
 // The first maximum of one window; a NaN wins, so that it is seen.
-template <int width>
+template <int usual, int width>
 __device__ void first_maximum(const PoolShape& p, const float* x, const Element& e, int oh, int ow, float* best,
                               int* where) {
-  const int end_row = end_tap(p.rows, oh), first_column = first_tap(p.columns, ow), end_column = end_tap(p.columns, ow);
+  const int end_row = end_tap<usual>(p.rows, oh), first_column = first_tap<usual>(p.columns, ow), end_column = end_tap<usual>(p.columns, ow);
   bool first = true;
-  for (int kh = first_tap(p.rows, oh); kh < end_row; ++kh)
+  for (int kh = first_tap<usual>(p.rows, oh); kh < end_row; ++kh)
     for (int kw = first_column; kw < end_column; ++kw) {
       const Pack<width> value =
-          Pack<width>::load(x + input_at(p, e, position(p.rows, oh, kh), position(p.columns, ow, kw)));
+          Pack<width>::load(x + input_at(p, e, position<usual>(p.rows, oh, kh), position<usual>(p.columns, ow, kw)));
       for (int k = 0; k < width; ++k)
         if (first || value.v[k] > best[k] || value.v[k] != value.v[k]) {
           best[k] = value.v[k];
@@ -76,13 +101,13 @@ __device__ void first_maximum(const PoolShape& p, const float* x, const Element&
     }
 }
 
-template <int width, typename Position>
+template <int usual, int width, typename Position>
 __global__ void max_pool_kernel(PoolShape p, const float* x, float* y, Position* indices) {
   Element e;
   if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
   Pack<width> best{};
   int where[width] = {};
-  first_maximum<width>(p, x, e, e.row, e.column, best.v, where);
+  first_maximum<usual, width>(p, x, e, e.row, e.column, best.v, where);
   const std::int64_t out = output_at(p, e, e.row, e.column);
   best.store(y + out);
   if (indices == nullptr) return;
@@ -106,18 +131,18 @@ __device__ void load_positions(const Position* from, int* where) {
 
 // Gathers from the windows that contain each position: no two threads write one element, and
 // every sum has one order. Without indices the maxima are found again in x.
-template <int width, typename Position>
+template <int usual, int width, typename Position>
 __global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, const float* x, const float* dy,
                                          float* dx) {
   Element e;
   if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
   Pack<width> sum{};
-  const int end_row = end_window(p.rows, e.row), end_column = end_window(p.columns, e.column);
-  for (int oh = first_window(p.rows, e.row); oh < end_row; ++oh) {
-    const int kh = tap_at(p.rows, oh, e.row);
+  const int end_row = end_window<usual>(p.rows, e.row), end_column = end_window<usual>(p.columns, e.column);
+  for (int oh = first_window<usual>(p.rows, e.row); oh < end_row; ++oh) {
+    const int kh = tap_at<usual>(p.rows, oh, e.row);
     if (kh < 0) continue;
-    for (int ow = first_window(p.columns, e.column); ow < end_column; ++ow) {
-      const int kw = tap_at(p.columns, ow, e.column);
+    for (int ow = first_window<usual>(p.columns, e.column); ow < end_column; ++ow) {
+      const int kw = tap_at<usual>(p.columns, ow, e.column);
       if (kw < 0) continue;
       const std::int64_t out = output_at(p, e, oh, ow);
       int where[width] = {};
@@ -125,7 +150,7 @@ __global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, c
       if (indices != nullptr)
         load_positions<width>(indices + out, where);
       else
-        first_maximum<width>(p, x, e, oh, ow, best, where);
+        first_maximum<usual, width>(p, x, e, oh, ow, best, where);
       const Pack<width> from = Pack<width>::load(dy + out);
       for (int k = 0; k < width; ++k) sum.v[k] += where[k] == kh * p.columns.kernel + kw ? from.v[k] : 0.0F;
     }
@@ -134,39 +159,40 @@ __global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, c
 }
 
 // One over the positions that a window's average counts.
+template <int usual>
 __device__ float share(const PoolShape& p, bool count_padding, int oh, int ow) {
-  const int rows = count_padding ? padded_taps(p.rows, oh) : end_tap(p.rows, oh) - first_tap(p.rows, oh);
-  const int columns = count_padding ? padded_taps(p.columns, ow) : end_tap(p.columns, ow) - first_tap(p.columns, ow);
+  const int rows = count_padding ? padded_taps<usual>(p.rows, oh) : end_tap<usual>(p.rows, oh) - first_tap<usual>(p.rows, oh);
+  const int columns = count_padding ? padded_taps<usual>(p.columns, ow) : end_tap<usual>(p.columns, ow) - first_tap<usual>(p.columns, ow);
   return 1.0F / static_cast<float>(rows * columns);
 }
 
-template <int width>
+template <int usual, int width>
 __global__ void average_pool_kernel(PoolShape p, bool count_padding, const float* x, float* y) {
   Element e;
   if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
   Pack<width> sum{};
-  const int end_row = end_tap(p.rows, e.row), end_column = end_tap(p.columns, e.column);
-  for (int kh = first_tap(p.rows, e.row); kh < end_row; ++kh)
-    for (int kw = first_tap(p.columns, e.column); kw < end_column; ++kw) {
+  const int end_row = end_tap<usual>(p.rows, e.row), end_column = end_tap<usual>(p.columns, e.column);
+  for (int kh = first_tap<usual>(p.rows, e.row); kh < end_row; ++kh)
+    for (int kw = first_tap<usual>(p.columns, e.column); kw < end_column; ++kw) {
       const Pack<width> value =
-          Pack<width>::load(x + input_at(p, e, position(p.rows, e.row, kh), position(p.columns, e.column, kw)));
+          Pack<width>::load(x + input_at(p, e, position<usual>(p.rows, e.row, kh), position<usual>(p.columns, e.column, kw)));
       for (int k = 0; k < width; ++k) sum.v[k] += value.v[k];
     }
-  const float factor = share(p, count_padding, e.row, e.column);
+  const float factor = share<usual>(p, count_padding, e.row, e.column);
   for (int k = 0; k < width; ++k) sum.v[k] *= factor;
   sum.store(y + output_at(p, e, e.row, e.column));
 }
 
-template <int width>
+template <int usual, int width>
 __global__ void average_pool_backward_kernel(PoolShape p, bool count_padding, const float* dy, float* dx) {
   Element e;
   if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
   Pack<width> sum{};
-  const int end_row = end_window(p.rows, e.row), end_column = end_window(p.columns, e.column);
-  for (int oh = first_window(p.rows, e.row); oh < end_row; ++oh)
-    for (int ow = first_window(p.columns, e.column); ow < end_column; ++ow) {
-      if (tap_at(p.rows, oh, e.row) < 0 || tap_at(p.columns, ow, e.column) < 0) continue;
-      const float factor = share(p, count_padding, oh, ow);
+  const int end_row = end_window<usual>(p.rows, e.row), end_column = end_window<usual>(p.columns, e.column);
+  for (int oh = first_window<usual>(p.rows, e.row); oh < end_row; ++oh)
+    for (int ow = first_window<usual>(p.columns, e.column); ow < end_column; ++ow) {
+      if (tap_at<usual>(p.rows, oh, e.row) < 0 || tap_at<usual>(p.columns, ow, e.column) < 0) continue;
+      const float factor = share<usual>(p, count_padding, oh, ow);
       const Pack<width> value = Pack<width>::load(dy + output_at(p, e, oh, ow));
       for (int k = 0; k < width; ++k) sum.v[k] += factor * value.v[k];
     }
@@ -209,23 +235,35 @@ dim3 line_blocks(const PoolShape& p, int rows, int columns, int width) {
 }
 dim3 output_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.output, p.columns.output, width); }
 dim3 input_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.input, p.columns.input, width); }
-bool packed(const PoolShape& p) { return p.channels % 4 == 0; }
+// Calls launch(stride, width) with both as constants.
+template <typename Launch>
+void with_constants(const PoolShape& p, Launch launch) {
+  const int stride = p.rows.stride;
+  const bool plain = stride == p.columns.stride && p.rows.dilation == 1 && p.columns.dilation == 1;
+  const auto with_width = [&](auto usual) {
+    if (p.channels % 4 == 0)
+      launch(usual, std::integral_constant<int, 4>{});
+    else
+      launch(usual, std::integral_constant<int, 1>{});
+  };
+  if (plain && stride == 1) return with_width(std::integral_constant<int, 1>{});
+  if (plain && stride == 2) return with_width(std::integral_constant<int, 2>{});
+  with_width(std::integral_constant<int, 0>{});
+}
 
 template <typename Position>
 void max_pool(cudaStream_t stream, const PoolShape& p, const float* x, float* y, Position* indices) {
-  if (packed(p))
-    max_pool_kernel<4><<<output_blocks(p, 4), kThreads, 0, stream>>>(p, x, y, indices);
-  else
-    max_pool_kernel<1><<<output_blocks(p, 1), kThreads, 0, stream>>>(p, x, y, indices);
+  with_constants(p, [&](auto usual, auto width) {
+    max_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(p, x, y, indices);
+  });
 }
 
 template <typename Position>
 void max_pool_backward(cudaStream_t stream, const PoolShape& p, const Position* indices, const float* x,
                        const float* dy, float* dx) {
-  if (packed(p))
-    max_pool_backward_kernel<4><<<input_blocks(p, 4), kThreads, 0, stream>>>(p, indices, x, dy, dx);
-  else
-    max_pool_backward_kernel<1><<<input_blocks(p, 1), kThreads, 0, stream>>>(p, indices, x, dy, dx);
+  with_constants(p, [&](auto usual, auto width) {
+    max_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(p, indices, x, dy, dx);
+  });
 }
 
 }  // namespace
@@ -255,19 +293,17 @@ cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolS
 }
 
 cudaError_t launch_average_pool(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* x, float* y) {
-  if (packed(p))
-    average_pool_kernel<4><<<output_blocks(p, 4), kThreads, 0, stream>>>(p, count_padding, x, y);
-  else
-    average_pool_kernel<1><<<output_blocks(p, 1), kThreads, 0, stream>>>(p, count_padding, x, y);
+  with_constants(p, [&](auto usual, auto width) {
+    average_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, x, y);
+  });
   return cudaGetLastError();
 }
 
 cudaError_t launch_average_pool_backward(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* dy,
                                          float* dx) {
-  if (packed(p))
-    average_pool_backward_kernel<4><<<input_blocks(p, 4), kThreads, 0, stream>>>(p, count_padding, dy, dx);
-  else
-    average_pool_backward_kernel<1><<<input_blocks(p, 1), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+  with_constants(p, [&](auto usual, auto width) {
+    average_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+  });
   return cudaGetLastError();
 }
 
