@@ -17,7 +17,8 @@ constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
 // Shares of the peak are set by published training times: Torch with cuDNN 5 at batch 16
 // (J. Johnson's cnn-benchmarks; VGG16, VGG19, ResNet18 to 50 on K40c and Titan X) and
 // PyTorch 2.11 with TF32 in NHWC on an H200 (ResNet50 and 152, VGG16). The model is within 15%
-// of these; Inception and DenseNet, many small tasks, come out up to 1.6 times too fast.
+// of these, which it was fitted to; of others, Inception and DenseNet, many small tasks, come
+// out up to 1.6 times too fast, and AlexNet a quarter too slow (K40c, SuperNeurons' Table 2).
 // Winograd is taken to reach half of its usual share on Kepler, which fits VGG and ResNet
 // together. Devices between take their neighbours' shares.
 constexpr std::array<DeviceSheet, 12> kSheets{{
