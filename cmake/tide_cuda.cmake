@@ -1,5 +1,5 @@
 # TIDE_CUDA_FOUND, and tide_cuda: the CUDA runtime (static), cuDNN and cuBLASLt.
-set(TIDE_CUDA OFF CACHE STRING "ON, OFF or AUTO (where the toolkit and cuDNN are found): build the cuda backend")
+set(TIDE_CUDA AUTO CACHE STRING "ON, OFF or AUTO (where the toolkit and cuDNN are found): build the cuda backend")
 set(TIDE_CUDA_CODE "--generate-code=arch=compute_90a,code=sm_90a;--generate-code=arch=compute_80,code=compute_80"
   CACHE STRING "The architectures of the cuda backend, as options of nvcc")
 

@@ -38,7 +38,7 @@ Command doctor_command(CLI::App& root) {
             table.add({"cores", fmt::format("{}", std::thread::hardware_concurrency())});
             table.add({"memory", fmt::format("{}, free {}", memory_text("MemTotal"), memory_text("MemAvailable"))});
             table.add({"arena guard", ExecutorOptions{}.guard ? "on (debug build)" : "off (release build)"});
-            for (const char* name : {"cpu", "reference", "null"}) {
+            for (const char* name : {"cpu", "cuda", "reference", "null"}) {
               std::string found;
               try {
                 found = make_backend(name)->description();
