@@ -31,10 +31,11 @@ void fill(Backend& backend, const Tensor& tensor, Bytes bytes, std::byte* to) {
     return made;
   }();
   const bool ones = tensor.role == Role::running_variance;
-  std::vector<float> constant(ones || tensor.type != DataType::f32 || tensor.tensor_class == TensorClass::optimizer_state
-                                  ? bytes.size() / sizeof(float)
-                                  : 0,
-                              ones ? 1.0F : 0.0F);
+  std::vector<float> constant(
+      ones || tensor.type != DataType::f32 || tensor.tensor_class == TensorClass::optimizer_state
+          ? bytes.size() / sizeof(float)
+          : 0,
+      ones ? 1.0F : 0.0F);
   const std::vector<float>& from = constant.empty() ? random : constant;
   const std::size_t piece = from.size() * sizeof(float);
   for (std::size_t at = 0; at < bytes.size(); at += piece)
@@ -121,9 +122,10 @@ int run(const std::string& model, std::int64_t batch, Precision precision) {
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   fmt::print("{}\n{} batch {}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
-             backend->description(), model, batch, step.ordered_tasks, annotated, recording, format_size(recorded.total()));
-  fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3, times.front() * 1e3,
-             times.back() * 1e3, static_cast<double>(batch) / median, eager * 1e3);
+             backend->description(), model, batch, step.ordered_tasks, annotated, recording,
+             format_size(recorded.total()));
+  fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3,
+             times.front() * 1e3, times.back() * 1e3, static_cast<double>(batch) / median, eager * 1e3);
 
   const auto timed = recorded.record(true);
   timed->launch();
@@ -131,14 +133,17 @@ int run(const std::string& model, std::int64_t batch, Precision precision) {
   std::map<std::string, std::pair<int, double>> kinds;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.tasks[t];
-    const bool of_layer = task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
-    auto& [count, seconds] = kinds[fmt::format("{} {}", of_layer ? kind_name(step.layer_kind(task)) : "", kind_name(task.kind))];
+    const bool of_layer =
+        task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+    auto& [count, seconds] =
+        kinds[fmt::format("{} {}", of_layer ? kind_name(step.layer_kind(task)) : "", kind_name(task.kind))];
     count += 1;
     seconds += timed->span(t).end - timed->span(t).begin;
   }
   std::vector<std::pair<std::string, std::pair<int, double>>> order(kinds.begin(), kinds.end());
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
-  for (const auto& [name, entry] : order) fmt::print("  {:40} {:4} tasks {:8.3f} ms\n", name, entry.first, entry.second * 1e3);
+  for (const auto& [name, entry] : order)
+    fmt::print("  {:40} {:4} tasks {:8.3f} ms\n", name, entry.first, entry.second * 1e3);
   return 0;
 }
 

@@ -42,7 +42,8 @@ class Memory {
     made_.push_back(memory);
     std::vector<std::int32_t> small;
     if (labels) small.resize(bytes.size() / 4, 1);
-    const auto* from = labels ? reinterpret_cast<const std::byte*>(small.data()) : reinterpret_cast<const std::byte*>(random_.data());
+    const auto* from =
+        labels ? reinterpret_cast<const std::byte*>(small.data()) : reinterpret_cast<const std::byte*>(random_.data());
     const std::size_t piece = labels ? bytes.size() : random_.size() * sizeof(float);
     for (std::size_t at = 0; at < bytes.size(); at += piece)
       backend_.copy(memory + at, from, Bytes(static_cast<std::int64_t>(std::min(piece, bytes.size() - at))));
@@ -62,7 +63,7 @@ class Memory {
 struct Row {
   std::string name;
   int count = 0;
-  double bytes = 0;  // of the operands
+  double bytes = 0;             // of the operands
   std::vector<double> seconds;  // by algorithm
   std::vector<Algorithm> algorithms;
 };
@@ -87,11 +88,12 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
   BackendOptions options;
   options.precision = precision;
   const auto backend = make_backend("cuda", options);
-  Step step = build_step(std::make_shared<const Network>(make_model(model)), {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  Step step = build_step(std::make_shared<const Network>(make_model(model)),
+                         {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}});
   const auto start = Clock::now();
   backend->annotate(step);
-  fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), model, batch, step.tasks.size(),
-             std::chrono::duration<double>(Clock::now() - start).count());
+  fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), model, batch,
+             step.tasks.size(), std::chrono::duration<double>(Clock::now() - start).count());
   Memory memory(*backend);
   std::map<std::string, Row> rows;
   const StepState state;
@@ -120,7 +122,8 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
   }
   std::vector<const Row*> order;
   for (const auto& [key, row] : rows) order.push_back(&row);
-  std::sort(order.begin(), order.end(), [](const Row* a, const Row* b) { return a->seconds[0] * a->count > b->seconds[0] * b->count; });
+  std::sort(order.begin(), order.end(),
+            [](const Row* a, const Row* b) { return a->seconds[0] * a->count > b->seconds[0] * b->count; });
   double first = 0, fastest = 0;
   for (const Row* row : order) {
     const auto best = std::min_element(row->seconds.begin(), row->seconds.end());
@@ -128,12 +131,13 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
     fastest += row->count * *best;
     std::string others;
     for (std::size_t a = 0; a < row->seconds.size(); ++a)
-      others += fmt::format(" {}={:.3f}({}K)", row->algorithms[a].name, row->seconds[a] * 1e3, row->algorithms[a].workspace.count() / 1024);
+      others += fmt::format(" {}={:.3f}({}K)", row->algorithms[a].name, row->seconds[a] * 1e3,
+                            row->algorithms[a].workspace.count() / 1024);
     fmt::print("{:3} x {:36} {:8.3f} ms {:6.0f} GB/s{}\n", row->count, row->name, row->seconds[0] * 1e3,
                row->bytes / row->seconds[0] * 1e-9, others);
   }
-  fmt::print("sum of tasks: {:.2f} ms by the first algorithms ({:.0f}/s), {:.2f} ms by the fastest ({:.0f}/s)\n", first * 1e3,
-             static_cast<double>(batch) / first, fastest * 1e3, static_cast<double>(batch) / fastest);
+  fmt::print("sum of tasks: {:.2f} ms by the first algorithms ({:.0f}/s), {:.2f} ms by the fastest ({:.0f}/s)\n",
+             first * 1e3, static_cast<double>(batch) / first, fastest * 1e3, static_cast<double>(batch) / fastest);
   return 0;
 }
 
@@ -153,7 +157,8 @@ int main(int count, char** arguments) {
     if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) only = arguments[i + 1];
   }
   try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all, only);
+    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all,
+                     only);
   } catch (const tide::Error& error) {
     std::fprintf(stderr, "gpu_tasks: %s\n", error.what());
     return 1;

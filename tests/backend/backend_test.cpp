@@ -29,7 +29,8 @@ TEST(MakeBackendTest, KnowsItsNames) {
     EXPECT_EQ(make_backend("cuda")->description().substr(0, 5), "cuda ");
   } catch (const Error& error) {
     const std::string text = error.what();
-    EXPECT_TRUE(text.find("TIDE_CUDA=ON") != std::string::npos || text.find("no CUDA device") != std::string::npos) << text;
+    EXPECT_TRUE(text.find("TIDE_CUDA=ON") != std::string::npos || text.find("no CUDA device") != std::string::npos)
+        << text;
   }
 }
 

@@ -39,7 +39,8 @@ inline std::shared_ptr<Backend> tested_backend(int threads = 0) {
   std::shared_ptr<Backend>& backend = made[cpu ? threads : 0];
   if (backend != nullptr || (!cpu && !no_backend().empty())) return backend;
   try {
-    backend = make_backend(TIDE_TESTED_BACKEND, {.threads = threads, .precision = Precision::fp32, .deterministic = true});
+    backend =
+        make_backend(TIDE_TESTED_BACKEND, {.threads = threads, .precision = Precision::fp32, .deterministic = true});
   } catch (const Error& error) {
     no_backend() = error.what();
   }

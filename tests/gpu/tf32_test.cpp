@@ -22,9 +22,16 @@ std::vector<NetworkCase> cases() {
   const auto wide = [](ConvolutionOptions options) {
     return [options](Builder& net, Value x) { return net.convolution(x, options); };
   };
-  all.push_back({"wide_3x3", 4, {1, 64, 14, 14}, wide({.channels = 64, .window = Window::square(3, 1, 1), .bias = false})});
+  all.push_back(
+      {"wide_3x3", 4, {1, 64, 14, 14}, wide({.channels = 64, .window = Window::square(3, 1, 1), .bias = false})});
   all.push_back({"wide_1x1", 4, {1, 64, 14, 14}, wide({.channels = 128, .bias = false})});
-  all.push_back({"wide_stride", 4, {1, 64, 14, 14}, wide({.channels = 64, .window = Window::square(3, 2, 1), .bias = false})});
+  all.push_back(
+      {"image_7x7", 2, {1, 3, 23, 21}, wide({.channels = 32, .window = Window::square(7, 2, 3), .bias = false})});
+  all.push_back({"image_11x11", 2, {1, 3, 31, 35}, wide({.channels = 32, .window = Window::square(11, 4)})});
+  all.push_back(
+      {"image_asymmetric", 2, {1, 3, 16, 16}, wide({.channels = 8, .window = window(5, 5, 2, 3, 2, 0, 1, 1)})});
+  all.push_back(
+      {"wide_stride", 4, {1, 64, 14, 14}, wide({.channels = 64, .window = Window::square(3, 2, 1), .bias = false})});
   return all;
 }
 

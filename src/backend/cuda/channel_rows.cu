@@ -1,5 +1,4 @@
 #include "backend/cuda/channel_rows.h"
-
 #include "backend/cuda/launch_grid.cuh"
 
 namespace tide::cuda {
@@ -20,7 +19,9 @@ __device__ Value across_warp(Value value, Combine combine) {
 }
 struct Plus {
   template <typename Value>
-  __device__ Value operator()(Value a, Value b) const { return a + b; }
+  __device__ Value operator()(Value a, Value b) const {
+    return a + b;
+  }
 };
 
 __device__ std::int64_t label_of(const LossShape& s, const std::int32_t* labels, std::int64_t row) {
@@ -112,7 +113,8 @@ __global__ void loss_backward_kernel(LossShape s, const DeviceState* state, cons
   if (row >= s.rows) return;
   const std::int64_t label = label_of(s, labels, row);
   const bool counts = label >= 0 && label < s.classes;
-  const auto factor = counts ? static_cast<float>(s.weight / static_cast<double>(state->global_batch * s.positions)) : 0.0F;
+  const auto factor =
+      counts ? static_cast<float>(s.weight / static_cast<double>(state->global_batch * s.positions)) : 0.0F;
   const auto rest = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
   const auto most = static_cast<float>(1 - s.smoothing);
   for (std::int64_t c = lane; c < s.classes; c += kWarp) {

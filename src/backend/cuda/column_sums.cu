@@ -1,7 +1,6 @@
 // Each block sums a part of the rows for its channels in floats; a second kernel merges the
 // parts in double precision, always in the same order.
 #include "backend/cuda/column_sums.h"
-
 #include "backend/cuda/launch_grid.cuh"
 
 namespace tide::cuda {
@@ -91,7 +90,8 @@ struct GradientTerms {
 
 // partial[(sum * parts + part) * channels + channel]
 template <int width, typename Terms>
-__global__ void __launch_bounds__(kThreads) reduce_kernel(std::int64_t rows, ColumnGrid grid, Terms terms, float* partial) {
+__global__ void __launch_bounds__(kThreads)
+    reduce_kernel(std::int64_t rows, ColumnGrid grid, Terms terms, float* partial) {
   __shared__ float4 shared[kThreads];
   const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
   const std::int64_t channels = static_cast<std::int64_t>(grid.groups) * width;
@@ -103,7 +103,8 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(std::int64_t rows, Col
     std::int64_t at = (first + threadIdx.y) * channels + group * width;
     const std::int64_t stride = grid.ty * channels;
 #pragma unroll 4
-    for (std::int64_t row = first + threadIdx.y; row < end; row += grid.ty, at += stride) terms.template add<width>(at, sums);
+    for (std::int64_t row = first + threadIdx.y; row < end; row += grid.ty, at += stride)
+      terms.template add<width>(at, sums);
   }
   for (int s = 0; s < Terms::kSums; ++s) {
     const Pack<width> total = sum_down(sums[s], reinterpret_cast<float*>(shared));
@@ -167,7 +168,8 @@ __global__ void merge_statistics_kernel(RowsAndChannels s, ColumnGrid grid, cons
       const auto rows = static_cast<double>(min(s.rows, first + grid.rows_per_part) - first);
       const double move = static_cast<double>(x[first * s.channels + c]) - origin;
       const auto part_sum = static_cast<double>(partial[part * s.channels + c]);
-      const auto part_squares = static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
+      const auto part_squares =
+          static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
       sum += part_sum + rows * move;
       squares += part_squares + 2 * move * part_sum + rows * move * move;
     }
@@ -182,7 +184,8 @@ __global__ void merge_statistics_kernel(RowsAndChannels s, ColumnGrid grid, cons
   out.inverse_deviation[c] = static_cast<float>(1 / sqrt(deviations / count + out.epsilon));
   const double unbiased = s.rows > 1 ? deviations / (count - 1) : deviations;
   const double keep = 1 - out.momentum;
-  const double old_mean = static_cast<double>(out.running_mean[c]), old_variance = static_cast<double>(out.running_variance[c]);
+  const double old_mean = static_cast<double>(out.running_mean[c]),
+               old_variance = static_cast<double>(out.running_variance[c]);
   out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
   out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);
 }

@@ -24,12 +24,13 @@ struct RowsAndChannels {
 
 struct BatchNormStatistics {
   double epsilon, momentum;
-  float *mean, *inverse_deviation;              // written
+  float *mean, *inverse_deviation;               // written
   const float *running_mean, *running_variance;  // as they were
   float *new_running_mean, *new_running_variance;
 };
-[[nodiscard]] cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& shape, const float* x,
-                                                       const BatchNormStatistics& statistics, std::byte* workspace);
+[[nodiscard]] cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& shape,
+                                                       const float* x, const BatchNormStatistics& statistics,
+                                                       std::byte* workspace);
 
 // y = (x - mean) * (scale * inverse deviation) + shift, for training, replay and evaluation
 // alike, so that they give the same bits. With `epsilon`, `spread` is a variance.

@@ -16,8 +16,10 @@ void require_device() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return;
   static_cast<void>(cudaGetLastError());
-  throw Error("there is no CUDA device here (CUDA says \"{}\"); use --backend cpu, or a machine with an NVIDIA GPU and its driver",
-              status == cudaSuccess ? "no device" : cudaGetErrorString(status));
+  throw Error(
+      "there is no CUDA device here (CUDA says \"{}\"); use --backend cpu, or a machine with an NVIDIA GPU and its "
+      "driver",
+      status == cudaSuccess ? "no device" : cudaGetErrorString(status));
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ std::string Context::description() const {
 
 void Context::set_state(const StepState& state) {
   if (recording_) return;
-  const DeviceState value{state.seed,         state.step,          state.first_sample,
+  const DeviceState value{state.seed,         state.step,         state.first_sample,
                           state.global_batch, state.update_count, state.learning_rate};
   if (last_state_ && std::memcmp(&*last_state_, &value, sizeof value) == 0) return;
   check(launch_store_state(stream(), static_cast<DeviceState*>(state_.get()), value), "setting the state of a step");

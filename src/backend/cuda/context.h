@@ -32,7 +32,9 @@ class Context {
   [[nodiscard]] std::string description() const;
 
   // Kernels run on that of the compute lane.
-  [[nodiscard]] cudaStream_t stream(int lane = kComputeLane) const { return streams_[static_cast<std::size_t>(lane)].get(); }
+  [[nodiscard]] cudaStream_t stream(int lane = kComputeLane) const {
+    return streams_[static_cast<std::size_t>(lane)].get();
+  }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
   [[nodiscard]] cublasLtHandle_t cublas() const { return cublas_.get(); }
 

@@ -6,6 +6,7 @@
 #include "backend/cuda/cudnn_convolution.h"
 #include "backend/cuda/direct_convolution.h"
 #include "backend/cuda/elementwise.h"
+#include "backend/cuda/fold.h"
 #include "backend/cuda/fully_connected.h"
 #include "backend/cuda/recipe.h"
 
@@ -21,9 +22,7 @@ struct ConvolutionTask {
   std::size_t y_or_dy = 0;
   bool add_weights = false, add_bias = false;
 
-  [[nodiscard]] RowsAndChannels rows() const {
-    return {output.batch * output.height * output.width, output.channels};
-  }
+  [[nodiscard]] RowsAndChannels rows() const { return {output.batch * output.height * output.width, output.channels}; }
   [[nodiscard]] std::size_t weight_bytes() const {
     const Window& w = problem.window;
     return static_cast<std::size_t>(problem.small.channels * w.kernel_height * w.kernel_width *
@@ -81,7 +80,8 @@ std::size_t bias_workspace(const ConvolutionTask& task) { return task.d_bias ? c
 
 // cuDNN overwrites: gradients that are added to go through the workspace, in front of its own.
 Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, const ConvolutionPlanPtr& plan) {
-  const std::size_t copy = task.add_weights ? Bytes(static_cast<std::int64_t>(task.weight_bytes())).aligned().size() : 0;
+  const std::size_t copy =
+      task.add_weights ? Bytes(static_cast<std::int64_t>(task.weight_bytes())).aligned().size() : 0;
   const std::size_t workspace = std::max(copy + plan->workspace(), bias_workspace(task));
   return {plan->name(), bytes(workspace), [=] {
             const auto call = std::make_shared<ConvolutionCall>(plan);
@@ -100,33 +100,98 @@ Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, 
           }};
 }
 
+// The folded image and window of a convolution, and the convolution of these.
+struct FoldedConvolution {
+  Fold image, window;
+  ConvolutionProblem problem;
+
+  static std::size_t bytes_of(const Fold& f) {
+    return Bytes(f.batch * f.folded_height * f.folded_width * f.folded_channels * 4).aligned().size();
+  }
+};
+
+// Nothing where there is no need: for more channels, a stride of 1, or the gradient of the image.
+std::optional<FoldedConvolution> folded(const ConvolutionProblem& p) {
+  constexpr std::int64_t kMostChannels = 4, kChannelsOfUnits = 8;
+  const Window& w = p.window;
+  if (p.large.channels > kMostChannels || p.groups != 1 || p.product == Product::to_large) return std::nullopt;
+  if (w.dilation_height != 1 || w.dilation_width != 1 || w.stride_height * w.stride_width == 1) return std::nullopt;
+  const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+  // Zeros in front of the window, so that it starts where a fold does.
+  const auto shift = [](std::int64_t pad, std::int64_t stride) { return (stride - pad % stride) % stride; };
+  const auto folds = [](std::int64_t kernel, std::int64_t stride) { return (kernel + stride - 1) / stride; };
+  const std::int64_t down = shift(w.pad_top, w.stride_height), right = shift(w.pad_left, w.stride_width);
+  const std::int64_t height = folds(w.kernel_height + down, w.stride_height);
+  const std::int64_t width = folds(w.kernel_width + right, w.stride_width);
+  const std::int64_t channels =
+      folds(w.stride_height * w.stride_width * p.large.channels, kChannelsOfUnits) * kChannelsOfUnits;
+  FoldedConvolution f;
+  f.problem = p;
+  f.problem.window = Window::rectangle(height, width, 0, 0);
+  f.problem.large = {p.large.batch, channels, p.small.height + height - 1, p.small.width + width - 1};
+  f.window = {p.small.channels,        narrow(w.kernel_height), narrow(w.kernel_width), narrow(p.large.channels),
+              narrow(w.stride_height), narrow(w.stride_width),  narrow(down),           narrow(right),
+              narrow(height),          narrow(width),           narrow(channels)};
+  f.image = f.window;
+  f.image.batch = p.large.batch;
+  f.image.height = narrow(p.large.height);
+  f.image.width = narrow(p.large.width);
+  f.image.before_height = narrow(w.pad_top + down);
+  f.image.before_width = narrow(w.pad_left + right);
+  f.image.folded_height = narrow(f.problem.large.height);
+  f.image.folded_width = narrow(f.problem.large.width);
+  return f;
+}
+
+// As seen on an H200: with windows of 7x7 and 11x11 forward, with a stride of 4 backward too.
+bool folds_are_faster(const ConvolutionProblem& p) {
+  const Window& w = p.window;
+  return w.kernel_height * w.kernel_width >= 25 &&
+         (p.product == Product::to_small || w.stride_height * w.stride_width >= 16);
+}
+
+Variant folded_variant(const ContextPtr& context, const ConvolutionTask& task, const FoldedConvolution& f,
+                       const ConvolutionPlanPtr& plan) {
+  const std::size_t image_bytes = FoldedConvolution::bytes_of(f.image);
+  const std::size_t before = image_bytes + FoldedConvolution::bytes_of(f.window);
+  const bool forward = f.problem.product == Product::to_small;
+  return {"folded-" + plan->name(), bytes(std::max(before + plan->workspace(), bias_workspace(task))), [=] {
+            const auto call = std::make_shared<ConvolutionCall>(plan);
+            return [=](const Launch& launch) {
+              const cudaStream_t stream = context->stream();
+              auto* image = reinterpret_cast<float*>(launch.workspace);
+              auto* window = reinterpret_cast<float*>(launch.workspace + image_bytes);
+              check(launch_fold(stream, f.image, input_of(launch, task.large), image), "folding an image");
+              if (forward)
+                check(launch_fold(stream, f.window, input_of(launch, task.weights), window), "folding a window");
+              call->run(*context, image, launch.operands[task.small], window,
+                        plan->workspace() > 0 ? launch.workspace + before : nullptr);
+              if (!forward)
+                check(launch_unfold(stream, f.window, window, output_of(launch, task.weights), task.add_weights),
+                      "unfolding a window");
+              finish(*context, task, launch);
+            };
+          }};
+}
+
 Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   const ConvolutionProblem& p = task.problem;
   const Window& w = p.window;
-  const DirectConvolution shape{p.large.batch,
-                                narrow(p.large.channels),
-                                narrow(p.large.height),
-                                narrow(p.large.width),
-                                narrow(p.small.channels),
-                                narrow(p.small.height),
-                                narrow(p.small.width),
-                                narrow(p.groups),
-                                narrow(w.kernel_height),
-                                narrow(w.kernel_width),
-                                narrow(w.stride_height),
-                                narrow(w.stride_width),
-                                narrow(w.pad_top),
-                                narrow(w.pad_left),
-                                narrow(w.dilation_height),
+  const DirectConvolution shape{p.large.batch,           narrow(p.large.channels), narrow(p.large.height),
+                                narrow(p.large.width),   narrow(p.small.channels), narrow(p.small.height),
+                                narrow(p.small.width),   narrow(p.groups),         narrow(w.kernel_height),
+                                narrow(w.kernel_width),  narrow(w.stride_height),  narrow(w.stride_width),
+                                narrow(w.pad_top),       narrow(w.pad_left),       narrow(w.dilation_height),
                                 narrow(w.dilation_width)};
   const Kernel kernel = [=](const Launch& launch) {
     float *large = output_of(launch, task.large), *small = output_of(launch, task.small),
           *weights = output_of(launch, task.weights);
     const cudaStream_t stream = context->stream();
-    check(p.product == Product::to_small   ? launch_direct_to_small(stream, shape, large, weights, small)
-          : p.product == Product::to_large ? launch_direct_to_large(stream, shape, small, weights, large)
-                                           : launch_direct_to_weights(stream, shape, large, small, weights, task.add_weights),
+    check(p.product == Product::to_small ? launch_direct_to_small(stream, shape, large, weights, small)
+          : p.product == Product::to_large
+              ? launch_direct_to_large(stream, shape, small, weights, large)
+              : launch_direct_to_weights(stream, shape, large, small, weights, task.add_weights),
           "a convolution");
     finish(*context, task, launch);
   };
@@ -140,14 +205,23 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   Recipe recipe;
   for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, task.problem))
     recipe.push_back(library_variant(context, task, plan));
+  if (const auto fold = folded(task.problem)) {
+    constexpr std::size_t kMostFolded = 2;
+    Recipe variants;
+    for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, fold->problem))
+      if (variants.size() < kMostFolded) variants.push_back(folded_variant(context, task, *fold, plan));
+    recipe.insert(folds_are_faster(task.problem) ? recipe.begin() : recipe.end(), variants.begin(), variants.end());
+  }
   const bool is_product = view.layer_kind() == LayerKind::convolution && task.problem.groups == 1 &&
                           task.problem.window == Window::square(1);
   if (is_product)
-    for (Variant& variant : dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels}))
+    for (Variant& variant :
+         dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels}))
       recipe.push_back(std::move(variant));
   // No budget should fail for want of scratch; a quarter of the operands is no want.
   const Bytes little = bytes(bias_workspace(task)) + Bytes(task.operand_bytes() / 4);
-  const bool frugal = std::any_of(recipe.begin(), recipe.end(), [&](const Variant& v) { return v.workspace <= little; });
+  const bool frugal =
+      std::any_of(recipe.begin(), recipe.end(), [&](const Variant& v) { return v.workspace <= little; });
   if (!frugal) recipe.push_back(direct_variant(context, task));
   return recipe;
 }

@@ -74,9 +74,12 @@ struct OperationNames {
 OperationNames names_of(Product product) {
   switch (product) {
     case Product::to_small:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W};
     case Product::to_large:
       return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
@@ -199,10 +202,25 @@ ConvolutionPlanPtr plan_of(const Descriptor& configuration, cudnnHandle_t handle
 
 Signature signature_of(const ConvolutionProblem& p) {
   const Window& w = p.window;
-  return {static_cast<std::int64_t>(p.product), p.groups,        p.large.batch,  p.large.channels,  p.large.height,
-          p.large.width,                        p.small.channels, p.small.height, p.small.width,     w.kernel_height,
-          w.kernel_width,                       w.stride_height,  w.stride_width, w.pad_top,         w.pad_left,
-          w.pad_bottom,                         w.pad_right,      w.dilation_height, w.dilation_width};
+  return {static_cast<std::int64_t>(p.product),
+          p.groups,
+          p.large.batch,
+          p.large.channels,
+          p.large.height,
+          p.large.width,
+          p.small.channels,
+          p.small.height,
+          p.small.width,
+          w.kernel_height,
+          w.kernel_width,
+          w.stride_height,
+          w.stride_width,
+          w.pad_top,
+          w.pad_left,
+          w.pad_bottom,
+          w.pad_right,
+          w.dilation_height,
+          w.dilation_width};
 }
 
 // The window with the same padding on both sides, or nothing where that is another convolution:
@@ -240,7 +258,8 @@ const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, c
       const Engine engine(configuration);
       if (!engine.allowed(context)) continue;
       const int nth = ++seen[engine.number];
-      std::string name = nth == 1 ? fmt::format("cudnn-{}", engine.number) : fmt::format("cudnn-{}.{}", engine.number, nth);
+      std::string name =
+          nth == 1 ? fmt::format("cudnn-{}", engine.number) : fmt::format("cudnn-{}.{}", engine.number, nth);
       if (engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) name += "-nondeterministic";
       if (auto plan = plan_of(configuration, context.cudnn(), std::move(name))) plans.push_back(std::move(plan));
     }

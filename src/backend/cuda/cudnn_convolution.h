@@ -23,8 +23,8 @@ class ConvolutionPlan {
  public:
   // The library's suggestions, the fastest first; without nondeterministic ones if the context
   // says so. May be empty: it does not have every shape.
-  [[nodiscard]] static const std::vector<std::shared_ptr<const ConvolutionPlan>>& find(Context& context,
-                                                                                       const ConvolutionProblem& problem);
+  [[nodiscard]] static const std::vector<std::shared_ptr<const ConvolutionPlan>>& find(
+      Context& context, const ConvolutionProblem& problem);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t workspace() const { return workspace_; }

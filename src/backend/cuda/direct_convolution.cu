@@ -1,5 +1,4 @@
 #include "backend/cuda/direct_convolution.h"
-
 #include "backend/cuda/launch_grid.cuh"
 
 namespace tide::cuda {

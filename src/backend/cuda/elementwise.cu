@@ -1,5 +1,4 @@
 #include "backend/cuda/elementwise.h"
-
 #include "backend/cuda/launch_grid.cuh"
 #include "base/random.h"
 
@@ -133,9 +132,9 @@ __global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std
   const std::int64_t i = thread_index();
   if (i >= shape.batch * blocks) return;
   const std::int64_t sample = i / blocks, block = i % blocks;
-  const Random4 bits = random_block(state->seed, RandomUse::dropout, state->step, shape.layer,
-                                    static_cast<std::uint64_t>(state->first_sample + sample),
-                                    static_cast<std::uint64_t>(block));
+  const Random4 bits =
+      random_block(state->seed, RandomUse::dropout, state->step, shape.layer,
+                   static_cast<std::uint64_t>(state->first_sample + sample), static_cast<std::uint64_t>(block));
   const float scale = 1.0F / (1.0F - shape.rate);
   const std::int64_t first = sample * shape.per_sample + 4 * block;
   if (shape.per_sample % 4 == 0) {
@@ -212,7 +211,8 @@ cudaError_t launch_add_bias(cudaStream_t stream, float* y, const float* bias, st
 cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int64_t from_width, float* to,
                                 std::int64_t to_width, std::int64_t rows, std::int64_t channels) {
   const bool packed = channels % 4 == 0 && from_width % 4 == 0 && to_width % 4 == 0 &&
-                      reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+                      reinterpret_cast<std::uintptr_t>(from) % 16 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
   const std::int64_t groups = packed ? channels / 4 : channels, count = rows * groups;
   if (packed)
     copy_columns_kernel<4><<<blocks_for(count), kThreads, 0, stream>>>(from, from_width, to, to_width, count, groups);

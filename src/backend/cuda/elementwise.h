@@ -31,8 +31,9 @@ struct Addends {
 [[nodiscard]] cudaError_t launch_add_bias(cudaStream_t stream, float* y, const float* bias, std::int64_t rows,
                                           std::int64_t channels);
 // Copies `channels` floats of every row between matrices of these row lengths.
-[[nodiscard]] cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int64_t from_width, float* to,
-                                              std::int64_t to_width, std::int64_t rows, std::int64_t channels);
+[[nodiscard]] cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int64_t from_width,
+                                              float* to, std::int64_t to_width, std::int64_t rows,
+                                              std::int64_t channels);
 
 struct DropoutShape {
   std::int64_t batch, per_sample;

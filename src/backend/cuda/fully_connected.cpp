@@ -50,8 +50,7 @@ Recipe dense_recipe(const TaskView& view, const ContextPtr& context, const Dense
 }
 
 Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context) {
-  return dense_recipe(view, context,
-                      {view.step().options.batch, view.input().per_sample(), view.output().channels});
+  return dense_recipe(view, context, {view.step().options.batch, view.input().per_sample(), view.output().channels});
 }
 
 }  // namespace tide::cuda

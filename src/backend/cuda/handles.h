@@ -24,7 +24,8 @@ inline void check(cudnnStatus_t status, std::string_view what) {
   if (status != CUDNN_STATUS_SUCCESS) throw Error("{} failed: cuDNN says {}", what, cudnnGetErrorString(status));
 }
 inline void check(cublasStatus_t status, std::string_view what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw Error("{} failed: cuBLASLt says {}", what, cublasLtGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error("{} failed: cuBLASLt says {}", what, cublasLtGetStatusString(status));
 }
 
 // A handle with its destructor.

@@ -22,11 +22,11 @@ __device__ inline std::int64_t thread_index() {
 // Rows x channels of NHWC memory on blocks of tx x ty threads. A thread keeps to one group of
 // `width` neighbouring channels and walks down the rows of its part.
 struct ColumnGrid {
-  int width;             // floats per thread: 4 where channels allow it
-  int tx, ty;            // threads across channel groups and down rows
-  int groups;            // of channels
-  unsigned columns;      // blocks across
-  unsigned parts;        // of the rows
+  int width;         // floats per thread: 4 where channels allow it
+  int tx, ty;        // threads across channel groups and down rows
+  int groups;        // of channels
+  unsigned columns;  // blocks across
+  unsigned parts;    // of the rows
   std::int64_t rows_per_part;
 
   static ColumnGrid of(std::int64_t rows, std::int64_t channels, std::int64_t wanted_blocks, std::int64_t most_parts) {

@@ -15,7 +15,8 @@ void set(const MatmulDescription& description, cublasLtMatmulDescAttributes_t at
 }
 template <typename Value>
 void set(const MatmulPreference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value), "describing a product");
+  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
+        "describing a product");
 }
 
 MatrixLayout matrix(std::int64_t rows, std::int64_t columns) {
@@ -75,14 +76,14 @@ const std::vector<MatrixPlanPtr>& MatrixPlan::find(Context& context, const Matri
   if (!plans.empty()) return plans;
   const auto description = std::make_shared<const Description>(context.precision(), p);
   auto results = description->suggest(context, kMostWorkspace);
-  const bool needs_none = std::any_of(results.begin(), results.end(), [](const auto& r) { return r.workspaceSize == 0; });
+  const bool needs_none =
+      std::any_of(results.begin(), results.end(), [](const auto& r) { return r.workspaceSize == 0; });
   if (!needs_none)
     for (const auto& result : description->suggest(context, 0)) {
       results.push_back(result);
       break;
     }
-  if (results.empty())
-    throw Error("cuBLASLt has no algorithm for a {}x{}x{} product", p.rows, p.columns, p.inner);
+  if (results.empty()) throw Error("cuBLASLt has no algorithm for a {}x{}x{} product", p.rows, p.columns, p.inner);
   for (const auto& result : results) {
     const auto plan = std::make_shared<MatrixPlan>();
     plan->description_ = description;

@@ -30,10 +30,11 @@ Recipe batch_norm_training_recipe(const TaskView& view, const ContextPtr& contex
                                              output_of(launch, new_variance)};
         check(launch_batch_norm_statistics(context->stream(), shape, input_of(launch, x), statistics, launch.workspace),
               "batch normalization");
-        check(launch_batch_norm_apply(context->stream(), shape,
-                                      {input_of(launch, x), input_of(launch, mean), input_of(launch, deviation),
-                                       input_of(launch, scale), input_of(launch, shift), output_of(launch, y), false, 0}),
-              "batch normalization");
+        check(
+            launch_batch_norm_apply(context->stream(), shape,
+                                    {input_of(launch, x), input_of(launch, mean), input_of(launch, deviation),
+                                     input_of(launch, scale), input_of(launch, shift), output_of(launch, y), false, 0}),
+            "batch normalization");
       },
       batch_norm_training_bytes(shape));
 }
@@ -48,10 +49,10 @@ Recipe batch_norm_fixed_recipe(const TaskView& view, const ContextPtr& context) 
   const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
   const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
   return recipe([=](const Launch& launch) {
-    check(launch_batch_norm_apply(context->stream(), shape,
-                                  {input_of(launch, x), input_of(launch, mean), input_of(launch, spread),
-                                   input_of(launch, scale), input_of(launch, shift), output_of(launch, y), !replay,
-                                   epsilon}),
+    check(launch_batch_norm_apply(
+              context->stream(), shape,
+              {input_of(launch, x), input_of(launch, mean), input_of(launch, spread), input_of(launch, scale),
+               input_of(launch, shift), output_of(launch, y), !replay, epsilon}),
           "batch normalization");
   });
 }
@@ -99,7 +100,8 @@ Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t x = view.read(Role::x);
   if (view.is_forward())
     return recipe([=, y = view.written(Role::y)](const Launch& launch) {
-      check(launch_lrn(context->stream(), lrn, input_of(launch, x), output_of(launch, y)), "local response normalization");
+      check(launch_lrn(context->stream(), lrn, input_of(launch, x), output_of(launch, y)),
+            "local response normalization");
     });
   return recipe([=, dy = view.read(Role::dy), dx = view.written(Role::dx)](const Launch& launch) {
     check(launch_lrn_backward(context->stream(), lrn, input_of(launch, x), input_of(launch, dy), output_of(launch, dx)),
@@ -112,12 +114,9 @@ Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape shape = view.input();
   const std::size_t labels = view.read(Role::labels);
   const std::int64_t positions = shape.height * shape.width;
-  const LossShape loss{shape.batch * positions,
-                       positions,
-                       shape.channels,
-                       view.tensor(labels).shape.per_sample(),
-                       options.label_offset,
-                       options.label_smoothing,
+  const LossShape loss{shape.batch * positions, positions,
+                       shape.channels,          view.tensor(labels).shape.per_sample(),
+                       options.label_offset,    options.label_smoothing,
                        options.weight};
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);

@@ -1,8 +1,7 @@
-#include "backend/cuda/pool.h"
-
 #include <type_traits>
 
 #include "backend/cuda/launch_grid.cuh"
+#include "backend/cuda/pool.h"
 
 namespace tide::cuda {
 namespace {
@@ -86,7 +85,8 @@ __device__ std::int64_t output_at(const PoolShape& p, const Element& e, int h, i
 template <int usual, int width>
 __device__ void first_maximum(const PoolShape& p, const float* x, const Element& e, int oh, int ow, float* best,
                               int* where) {
-  const int end_row = end_tap<usual>(p.rows, oh), first_column = first_tap<usual>(p.columns, ow), end_column = end_tap<usual>(p.columns, ow);
+  const int end_row = end_tap<usual>(p.rows, oh), first_column = first_tap<usual>(p.columns, ow),
+            end_column = end_tap<usual>(p.columns, ow);
   bool first = true;
   for (int kh = first_tap<usual>(p.rows, oh); kh < end_row; ++kh)
     for (int kw = first_column; kw < end_column; ++kw) {
@@ -161,8 +161,10 @@ __global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, c
 // One over the positions that a window's average counts.
 template <int usual>
 __device__ float share(const PoolShape& p, bool count_padding, int oh, int ow) {
-  const int rows = count_padding ? padded_taps<usual>(p.rows, oh) : end_tap<usual>(p.rows, oh) - first_tap<usual>(p.rows, oh);
-  const int columns = count_padding ? padded_taps<usual>(p.columns, ow) : end_tap<usual>(p.columns, ow) - first_tap<usual>(p.columns, ow);
+  const int rows =
+      count_padding ? padded_taps<usual>(p.rows, oh) : end_tap<usual>(p.rows, oh) - first_tap<usual>(p.rows, oh);
+  const int columns = count_padding ? padded_taps<usual>(p.columns, ow)
+                                    : end_tap<usual>(p.columns, ow) - first_tap<usual>(p.columns, ow);
   return 1.0F / static_cast<float>(rows * columns);
 }
 
@@ -174,8 +176,8 @@ __global__ void average_pool_kernel(PoolShape p, bool count_padding, const float
   const int end_row = end_tap<usual>(p.rows, e.row), end_column = end_tap<usual>(p.columns, e.column);
   for (int kh = first_tap<usual>(p.rows, e.row); kh < end_row; ++kh)
     for (int kw = first_tap<usual>(p.columns, e.column); kw < end_column; ++kw) {
-      const Pack<width> value =
-          Pack<width>::load(x + input_at(p, e, position<usual>(p.rows, e.row, kh), position<usual>(p.columns, e.column, kw)));
+      const Pack<width> value = Pack<width>::load(
+          x + input_at(p, e, position<usual>(p.rows, e.row, kh), position<usual>(p.columns, e.column, kw)));
       for (int k = 0; k < width; ++k) sum.v[k] += value.v[k];
     }
   const float factor = share<usual>(p, count_padding, e.row, e.column);
@@ -302,7 +304,8 @@ cudaError_t launch_average_pool(cudaStream_t stream, const PoolShape& p, bool co
 cudaError_t launch_average_pool_backward(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* dy,
                                          float* dx) {
   with_constants(p, [&](auto usual, auto width) {
-    average_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+    average_pool_backward_kernel<usual, width>
+        <<<input_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, dy, dx);
   });
   return cudaGetLastError();
 }
@@ -319,9 +322,11 @@ cudaError_t launch_global_average_pool_backward(cudaStream_t stream, std::int64_
   const int width = channels % 4 == 0 ? 4 : 1;
   const std::int64_t count = batch * positions * (channels / width);
   if (width == 4)
-    global_average_pool_backward_kernel<4><<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
+    global_average_pool_backward_kernel<4>
+        <<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
   else
-    global_average_pool_backward_kernel<1><<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
+    global_average_pool_backward_kernel<1>
+        <<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
   return cudaGetLastError();
 }
 

@@ -1,5 +1,4 @@
 #include "backend/cuda/pool.h"
-
 #include "backend/cuda/recipe.h"
 
 namespace tide::cuda {
@@ -13,9 +12,10 @@ PoolShape shape_of(const Window& w, const Shape& input, const Shape& output) {
     return PoolAxis{narrow(in),     narrow(out),   narrow(kernel),  narrow(stride),
                     narrow(before), narrow(after), narrow(dilation)};
   };
-  return {input.batch, narrow(input.channels),
-          axis(input.height, output.height, w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom, w.dilation_height),
-          axis(input.width, output.width, w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width)};
+  return {
+      input.batch, narrow(input.channels),
+      axis(input.height, output.height, w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom, w.dilation_height),
+      axis(input.width, output.width, w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width)};
 }
 
 Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {

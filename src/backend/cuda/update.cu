@@ -1,6 +1,5 @@
-#include "backend/cuda/update.h"
-
 #include "backend/cuda/launch_grid.cuh"
+#include "backend/cuda/update.h"
 
 namespace tide::cuda {
 namespace {
@@ -67,7 +66,8 @@ __device__ void update_pack(const Rates& r, const UpdateArrays& a, std::int64_t 
 }
 
 template <UpdateRule rule>
-__global__ void update_kernel(UpdateOptions options, const DeviceState* state, UpdateArrays arrays, std::int64_t count) {
+__global__ void update_kernel(UpdateOptions options, const DeviceState* state, UpdateArrays arrays,
+                              std::int64_t count) {
   __shared__ Rates rates;
   if (threadIdx.x == 0) rates = rates_of(options, *state, arrays.norm);
   __syncthreads();
@@ -135,7 +135,7 @@ cudaError_t launch_update(cudaStream_t stream, const UpdateOptions& options, con
 
 cudaError_t launch_squares(cudaStream_t stream, const Gradients& gradients, double* partial) {
   squares_kernel<<<static_cast<unsigned>(gradients.first_piece[gradients.size]), kThreads, 0, stream>>>(gradients,
-                                                                                                      partial);
+                                                                                                        partial);
   return cudaGetLastError();
 }
 

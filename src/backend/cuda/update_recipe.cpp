@@ -38,9 +38,9 @@ Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
     context->set_state(*launch.state);
     const auto old = [&](auto position) { return position ? input_of(launch, *position) : nullptr; };
     const auto made = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
-    const UpdateArrays arrays{input_of(launch, gradient), old(norm),                     input_of(launch, weight),
-                              old(first),                 old(second),                   output_of(launch, new_weight),
-                              made(new_first),            made(new_second)};
+    const UpdateArrays arrays{
+        input_of(launch, gradient),    old(norm),       input_of(launch, weight), old(first), old(second),
+        output_of(launch, new_weight), made(new_first), made(new_second)};
     check(launch_update(context->stream(), options, context->state(), arrays, count), "an update");
   });
 }
