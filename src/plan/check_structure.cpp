@@ -35,11 +35,15 @@ void check_tables(const Step& step, Findings& findings) {
     if (!within(step.operands[o].tensor, step.tensors.size()) || step.operands[o].access > Access::accumulate)
       bad("operand", o);
   if (step.ordered_tasks > step.tasks.size()) bad("task count", step.ordered_tasks);
+  if (step.layer_steps < 0 || static_cast<std::size_t>(step.layer_steps) > step.layer_names.size()) {
+    bad("step count", static_cast<std::size_t>(std::max(step.layer_steps, 0)));
+    return;
+  }
   for (std::size_t t = 0; t < step.tasks.size(); ++t) {
     const Task& task = step.tasks[t];
     const bool operands_fit = std::uint64_t{task.first_operand} + task.operand_count <= step.operands.size();
     if (!operands_fit || !within(task.layer, step.layer_names.size()) || task.algorithms >= step.algorithm_sets.size() ||
-        task.operand_count == 0) {
+        task.operand_count == 0 || task.step < 0 || task.step > 2 * step.layer_steps) {
       bad("task", t);
       continue;
     }

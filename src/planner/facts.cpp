@@ -111,7 +111,7 @@ void StepFacts::find_droppable() {
         const StorageId bytes = step_.tensor(other.tensor).storage;
         return other.access == Access::read || newest[bytes.index()] == other.tensor || last_use(other.tensor) >= last_use_[made];
       };
-      droppable_[made] = remade && sources >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent &&
+      droppable_[made] = again.valid() && remade && sources >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent &&
                          std::all_of(step_.operands_of(again).begin(), step_.operands_of(again).end(), still_there);
     }
   }

@@ -46,29 +46,38 @@ void release_holds(Draft& draft) {
   }
 }
 
-// Ends the holds that reach over ops where more than `limit` bytes would be alive.
-void tighten(const Step& step, Bytes limit, Draft& draft) {
-  const Bytes bottom = persistent_bytes(step);
-  std::vector<std::int64_t> live(draft.ops.size() + 1, 0);
-  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), draft.ops.size()); };
-  for (const DraftStay& stay : draft.stays) {
-    if (stay.tier != Tier::device || step.storage(stay.storage).persistent) continue;
-    live[clamp(stay.hold_first)] += step.storage(stay.storage).bytes.aligned().count();
-    live[clamp(stay.hold_last + 1)] -= step.storage(stay.storage).bytes.aligned().count();
-  }
-  std::vector<std::int32_t> above(draft.ops.size() + 1, 0);
-  std::int64_t now = bottom.count();
-  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
-    now += live[i];
-    const Op& op = draft.ops[i];
-    const Bytes workspace = op.kind == OpKind::run ? step.algorithms_of(op.task)[op.algorithm].workspace.aligned() : Bytes();
-    above[i + 1] = above[i] + (now + workspace.count() > limit.count() ? 1 : 0);
-  }
-  const auto any = [&](std::int32_t first, std::int32_t last) { return first <= last && above[clamp(last + 1)] > above[clamp(first)]; };
+// Keeps of the holds what fits: each stay, in order, is held as far as at most `limit`
+// bytes are alive.
+void fit_holds(const Step& step, Bytes limit, Draft& draft) {
+  const std::size_t count = draft.ops.size();
+  std::vector<std::int64_t> live(count + 1, 0);
+  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); };
+  const auto size = [&](const DraftStay& stay) { return step.storage(stay.storage).bytes.aligned().count(); };
+  std::vector<DraftStay*> held;
   for (DraftStay& stay : draft.stays) {
     if (stay.tier != Tier::device) continue;
-    if (any(stay.hold_first, stay.first - 1)) stay.hold_first = stay.first;
-    if (any(stay.last + 1, stay.hold_last)) stay.hold_last = stay.last;
+    live[clamp(stay.first)] += size(stay);
+    live[clamp(stay.last + 1)] -= size(stay);
+    if (stay.hold_first < stay.first || stay.hold_last > stay.last) held.push_back(&stay);
+  }
+  for (std::size_t i = 1; i <= count; ++i) live[i] += live[i - 1];
+  for (std::size_t i = 0; i < count; ++i)
+    if (draft.ops[i].kind == OpKind::run)
+      live[i] += step.algorithms_of(draft.ops[i].task)[draft.ops[i].algorithm].workspace.aligned().count();
+  std::sort(held.begin(), held.end(), [](const DraftStay* a, const DraftStay* b) { return a->first < b->first; });
+  for (DraftStay* const stay : held) {
+    const auto take = [&](std::int32_t op) {
+      auto& bytes = live[static_cast<std::size_t>(op)];
+      if (bytes + size(*stay) > limit.count()) return false;
+      bytes += size(*stay);
+      return true;
+    };
+    std::int32_t first = stay->first;
+    while (first > stay->hold_first && take(first - 1)) --first;
+    std::int32_t last = stay->last;
+    while (last < stay->hold_last && last + 1 < static_cast<std::int32_t>(count) && take(last + 1)) ++last;
+    stay->hold_first = first;
+    stay->hold_last = last;
   }
 }
 
@@ -157,12 +166,13 @@ PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const Pla
     place_on_device(step, draft, true);
     return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
   }
-  hold_for_copies(step, cost, draft);
-  const std::int64_t budget = options.memory->count();
+  const bool copies = std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
   bool fits = false;
-  for (const std::int64_t percent : {100, 98, 95, 90}) {
-    if (fits) break;
-    tighten(step, Bytes(budget / 100 * percent), draft);
+  // Placement loses a little: aim lower until it fits.
+  for (const std::int64_t percent : {100, 97, 93, 85}) {
+    if (fits || !copies) break;
+    hold_for_copies(step, cost, draft);
+    fit_holds(step, Bytes(options.memory->count() / 100 * percent), draft);
     fits = place_on_device(step, draft, true).peak <= *options.memory;
   }
   if (!fits) {

@@ -32,11 +32,13 @@ Floor smallest_floor(const Step& step) {
   return floor;
 }
 
-VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options)
+VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options,
+                               Prefetch prefetch)
     : facts_(facts),
       step_(facts.step()),
       cost_(cost),
       options_(options),
+      mode_(prefetch),
       bottom_(persistent_bytes(step_)),
       record_(step_),
       pool_(memory - bottom_, Bytes(kAlignment)),
@@ -44,7 +46,10 @@ VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, By
       nodes_(step_.storages.size()),
       pending_(step_.tensors.size(), 0),
       device_ready_(step_.storages.size(), 0),
-      host_ready_(step_.storages.size(), 0) {
+      host_ready_(step_.storages.size(), 0),
+      remaining_(static_cast<std::size_t>(facts.tasks()) + 1, 0),
+      met_(step_.storages.size(), 0) {
+  for (std::size_t t = remaining_.size() - 1; t-- > 0;) remaining_[t] = remaining_[t + 1] + cost.task_seconds(step_, TaskId(t), 0);
   // The inputs are where the recorder put them: behind what persists, in table order.
   for (std::size_t s = 0; s < step_.storages.size(); ++s) {
     const StorageId id(s);
@@ -62,7 +67,7 @@ Draft VirtualRuntime::run() && {
   for (std::int32_t position = 0; position < facts_.tasks(); ++position) {
     const TaskId task(static_cast<std::size_t>(position));
     execute(task);
-    if (position + 1 >= facts_.first_backward()) prefetch();
+    if (mode_ != Prefetch::never && position + 1 >= facts_.first_backward()) prefetch();
   }
   return std::move(record_).finish();
 }

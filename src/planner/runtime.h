@@ -27,10 +27,17 @@ struct Floor {
 };
 [[nodiscard]] Floor smallest_floor(const Step& step);
 
+// When things come back.
+enum class Prefetch : std::uint8_t {
+  never,    // when they are needed
+  in_time,  // when the copy has to start, so that workspaces have the room until then
+  at_once,  // as soon as there is room: for a link that must not rest
+};
+
 // Works through a step once. REQUIRES: memory >= smallest_floor(step).
 class VirtualRuntime {
  public:
-  VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options);
+  VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options, Prefetch prefetch);
 
   // The draft has device addresses and algorithms.
   [[nodiscard]] Draft run() &&;
@@ -41,6 +48,7 @@ class VirtualRuntime {
   void make_available(TensorId tensor);
   [[nodiscard]] TensorId missing_source(TensorId tensor) const;
   void require_replay(TensorId tensor) const;
+  [[nodiscard]] TensorId replay_source(TensorId tensor) const;
   void bring_together(TaskId task);
   bool try_to_bring_together(TaskId task);
   void launch(TaskId task);
@@ -64,6 +72,9 @@ class VirtualRuntime {
 
   // Ahead of need (runtime_prefetch.cpp).
   void prefetch();
+  [[nodiscard]] double fetch_seconds(StorageId id) const {
+    return cost_.copy_seconds(step_.storage(id).bytes, Tier::host, Tier::device);
+  }
 
   [[nodiscard]] bool available(TensorId tensor) const { return record_.holds(tensor, Tier::device) || record_.holds(tensor, Tier::host); }
   [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
@@ -78,6 +89,7 @@ class VirtualRuntime {
   const Step& step_;
   const CostModel& cost_;
   const PlannerOptions& options_;
+  Prefetch mode_;
   Bytes bottom_;  // persistent storages lie below
   Recorder record_;
   BlockPool pool_;
@@ -94,6 +106,9 @@ class VirtualRuntime {
     double ready;
   };
   std::vector<InFlight> in_flight_;  // ranges whose old contents are still being copied out
+  std::vector<double> remaining_;    // by position: compute seconds from there to the end
+  std::vector<std::int32_t> met_;    // by storage: the last prefetch that came across it
+  std::int32_t prefetches_ = 0;
   std::vector<StorageId> fresh_;     // of the task at hand: all its storages, each once
 };
 

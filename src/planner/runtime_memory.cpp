@@ -28,7 +28,7 @@ std::optional<VirtualRuntime::Hole> VirtualRuntime::choose_hole(Bytes bytes, boo
 bool VirtualRuntime::allocate(StorageId id) {
   // What stays until the backward pass lies at the bottom and is given up from there; what
   // comes and goes lies at the top.
-  const bool low = done_ + 1 < facts_.first_backward() && step_.storage(id).tensor_class == TensorClass::activation;
+  const bool low = step_.storage(id).tensor_class == TensorClass::activation && (record_.has(id, Tier::host) || done_ + 1 < facts_.first_backward());
   std::optional<Hole> hole = choose_hole(size(id), low);
   if (!hole) {
     const auto victims = cache_.victims(size(id));
@@ -78,7 +78,7 @@ void VirtualRuntime::copy_in(StorageId id) {
   const std::int64_t begin = cache_.address(key(id)).count();
   record_.copy(id, Tier::host, Tier::device);
   in_ = std::max({in_, host_ready_[id.index()], ready_time(begin, begin + size(id).count()), compute_}) +
-        cost_.copy_seconds(step_.storage(id).bytes, Tier::host, Tier::device);
+        fetch_seconds(id);
   device_ready_[id.index()] = in_;
 }
 

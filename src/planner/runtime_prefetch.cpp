@@ -1,42 +1,34 @@
 // Ahead of need: in the backward pass, what the coming tasks read is fetched while there is
 // room for it beside everything that these tasks will make themselves.
 #include <algorithm>
+#include <utility>
 
 #include "planner/runtime.h"
 
 namespace tide {
 
 void VirtualRuntime::prefetch() {
-  // Far enough for a few copies to be on their way, near enough to stay cheap.
-  constexpr std::int32_t kWindow = 48;
+  // Far enough for the copies that can be on their way, near enough to stay cheap.
+  const std::int32_t window = mode_ == Prefetch::at_once ? 256 : 48;
   std::int64_t free = pool_.free().count();
   std::int64_t grown = 0, most = 0;  // bytes that the coming tasks make beyond what they free
-  double until = 0;                  // compute time from now to the task looked at
-  std::vector<StorageId> met;        // made or fetched by the tasks looked at
-  const auto meet = [&](StorageId id) {
-    if (std::find(met.begin(), met.end(), id) != met.end()) return false;
-    met.push_back(id);
-    return true;
-  };
-  const std::int32_t end = std::min(done_ + 1 + kWindow, facts_.tasks());
+  ++prefetches_;
+  const auto meet = [&](StorageId id) { return std::exchange(met_[id.index()], prefetches_) != prefetches_; };
+  const std::int32_t end = std::min(done_ + 1 + window, facts_.tasks());
+  std::vector<StorageId> wanted;
   for (std::int32_t position = done_ + 1; position < end; ++position) {
-    const TaskId task(static_cast<std::size_t>(position));
-    const auto operands = step_.operands_of(task);
-    std::vector<StorageId> wanted;
+    const auto operands = step_.operands_of(TaskId(static_cast<std::size_t>(position)));
+    wanted.clear();
     for (const Operand& operand : operands) {
       const StorageId id = storage(operand.tensor);
       if (persistent(id) || cache_.contains(key(id)) || !meet(id)) continue;
       grown += size(id).count();
-      if (operand.access != Access::write && record_.holds(operand.tensor, Tier::host)) wanted.push_back(id);
+      if (operand.access == Access::write) continue;
+      if (record_.holds(operand.tensor, Tier::host)) wanted.push_back(id);
       // What has to be run again starts from something that may be in host memory.
       TensorId source = operand.tensor;
-      while (operand.access == Access::read && source.valid() && !available(source)) {
-        const TaskId again = facts_.replay(source);
-        TensorId next;
-        if (again.valid())
-          for (const Operand& read : step_.operands_of(again))
-            if (read.access == Access::read && read.role == Role::x) next = read.tensor;
-        source = next;
+      while (operand.access == Access::read && !available(source)) {
+        source = replay_source(source);
         if (!source.valid() || persistent(storage(source))) break;
         if (cache_.contains(key(storage(source))) || !meet(storage(source))) break;
         grown += size(storage(source)).count();
@@ -45,12 +37,11 @@ void VirtualRuntime::prefetch() {
     }
     most = std::max(most, grown);
     if (most > free) return;
+    const double until = remaining_[static_cast<std::size_t>(done_ + 1)] - remaining_[static_cast<std::size_t>(position)];
     for (const StorageId id : wanted) {
-      const double seconds = cost_.copy_seconds(step_.storage(id).bytes, Tier::host, Tier::device);
       // Not before it has to start to be there in time, twice over.
-      if (std::max(in_ - compute_, 0.0) + 2 * seconds < until) return;
-      if (!choose_hole(size(id), false)) return;
-      if (!allocate(id)) return;
+      if (mode_ == Prefetch::in_time && std::max(in_ - compute_, 0.0) + 2 * fetch_seconds(id) < until) return;
+      if (!choose_hole(size(id), true) || !allocate(id)) return;
       copy_in(id);
       update_rank(id);
       grown -= size(id).count();
@@ -61,8 +52,16 @@ void VirtualRuntime::prefetch() {
       const StorageId id = storage(operand.tensor);
       if (!persistent(id) && facts_.last_use(operand.tensor) == position) grown -= size(id).count();
     }
-    until += cost_.task_seconds(step_, task, 0);
   }
+}
+
+// What a replay of this tensor works on; invalid where there is none.
+TensorId VirtualRuntime::replay_source(TensorId tensor) const {
+  const TaskId again = facts_.replay(tensor);
+  if (again.valid())
+    for (const Operand& operand : step_.operands_of(again))
+      if (operand.access == Access::read && operand.role == Role::x) return operand.tensor;
+  return {};
 }
 
 }  // namespace tide

@@ -99,7 +99,7 @@ TEST_F(CommandLine, ImpossibleNumbers) {
 }
 
 TEST_F(CommandLine, TooSmallABudgetIsAnAnswer) {
-  expect_failure("plan lenet --memory 1KiB --backend null", 2, {"bytes", "fc1 backward-weights"});
+  expect_failure("plan lenet --memory 1KiB --backend null --policy liveness", 2, {"bytes", "fc1 backward-weights"});
   expect_failure("train digits --memory 10kB --backend null", 2, {"bytes"});
   const Outcome outcome = tide("plan resnet50 --batch 8 --memory 1MiB --backend null --json");
   EXPECT_EQ(outcome.code, 2);
