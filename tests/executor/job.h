@@ -36,12 +36,15 @@ inline StepOptions training_step(std::int64_t batch, const OptimizerOptions& opt
   return {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = optimizer};
 }
 
-inline Plan plan_for(const NetworkPtr& network, const Backend& backend, std::string_view policy,
-                     const StepOptions& options) {
+inline PlanResult result_for(const NetworkPtr& network, const Backend& backend, std::string_view policy,
+                             const StepOptions& options, const PlannerOptions& planner) {
   Step step = build_step(network, options);
   backend.annotate(step);
-  PlanResult result = make_plan(find_policy(policy), std::move(step), RooflineModel(generic_cpu()), {});
-  return std::move(*result.plan);
+  return make_plan(find_policy(policy), std::move(step), RooflineModel(generic_cpu()), planner);
+}
+inline Plan plan_for(const NetworkPtr& network, const Backend& backend, std::string_view policy,
+                     const StepOptions& options) {
+  return *result_for(network, backend, policy, options, {}).plan;
 }
 
 // Values of all parameters and statistics, by the formula of the golden references.
