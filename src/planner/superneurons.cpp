@@ -46,7 +46,9 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   PlanResult at_rest = plan_liveness(step, cost, merged);
   at_rest.floor = floor.bytes;
   at_rest.bottleneck_task = floor.task;
-  if (at_rest.plan) return at_rest;
+  // Unless memory is so short that only slow algorithms have room for their workspaces.
+  constexpr double kWorthMoving = 1.05;
+  if (at_rest.plan && simulate(*at_rest.plan, cost).seconds <= kWorthMoving * ideal_seconds(step, cost)) return at_rest;
 
   const StepFacts facts(step, checkpoints_of(options));
   std::vector<PlanResult> found;
@@ -55,6 +57,8 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
     result.bottleneck_task = floor.task;
     found.push_back(std::move(result));
   };
+  const bool rests = at_rest.plan.has_value();
+  if (rests) keep(std::move(at_rest));
   // As the runtime places it.
   for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
     keep(finish_placed(step, VirtualRuntime(facts, cost, *options.memory, options, prefetch).run(), floor.bytes, floor.task, options));
@@ -80,7 +84,8 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   for (const PlanResult& result : found) {
     if (!result.plan || (limit && moved_bytes(result) > *limit)) continue;
     const double seconds = simulate(*result.plan, cost).seconds;
-    if (best != nullptr && seconds >= best_seconds) continue;
+    // Nothing moves for a few percent.
+    if (best != nullptr && seconds * (rests && best == &found.front() ? kWorthMoving : 1) >= best_seconds) continue;
     best = &result;
     best_seconds = seconds;
   }
