@@ -114,6 +114,7 @@ struct BackendOptions {
   int threads = 0;                        // cpu: 0 means all cores
   Precision precision = Precision::tf32;  // cuda
   bool deterministic = true;              // cuda: no algorithm whose bits differ from run to run
+  bool one_algorithm = false;             // cuda: one per task, so that all plans give the same bits
 };
 
 // "cpu", "cuda", "reference" or "null". Always links: for a backend that this build leaves out,

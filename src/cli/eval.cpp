@@ -27,6 +27,8 @@ int run(const Arguments& arguments) {
   SessionOptions options;
   options.backend = arguments.step.backend_name();
   options.threads = arguments.step.threads;
+  options.precision = arguments.step.precision_of_products();
+  options.deterministic = arguments.step.deterministic;
   options.planner.memory = arguments.budget.device();
   options.planner.host_memory = arguments.budget.host();
   options.seed = arguments.data.seed;

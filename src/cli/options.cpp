@@ -104,8 +104,12 @@ void StepArguments::add_to(CLI::App& app) {
   app.add_option("--momentum", momentum, "Of momentum and nesterov")->capture_default_str();
   app.add_option("--weight-decay", weight_decay, "Weight decay")->capture_default_str();
   app.add_option("--clip", clip, "Clip gradients to this norm; 0: never")->capture_default_str();
-  app.add_option("--backend", backend, "cpu, reference or null");
+  app.add_option("--backend", backend, "cpu, cuda, reference or null");
   app.add_option("--threads", threads, "Compute threads; 0: all cores")->capture_default_str();
+  app.add_option("--precision", precision, "cuda: products of floats as tf32 or fp32")->capture_default_str();
+  app.add_flag("--deterministic,!--no-deterministic", deterministic,
+               "cuda: every run, policy and budget gives the same bits (default); without it, algorithms follow the "
+               "memory that is free");
 }
 
 Rules StepArguments::rule_set() const {
@@ -133,9 +137,22 @@ OptimizerOptions StepArguments::optimizer_options() const {
 
 std::string StepArguments::backend_name() const { return backend.empty() ? "cpu" : backend; }
 
+Precision StepArguments::precision_of_products() const {
+  if (precision == "tf32") return Precision::tf32;
+  if (precision == "fp32") return Precision::fp32;
+  throw Error("unknown precision '{}'; there is tf32 and fp32", precision);
+}
+
+std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
+  return make_backend(backend_name(), {.threads = threads,
+                                       .precision = precision_of_products(),
+                                       .deterministic = deterministic,
+                                       .one_algorithm = deterministic && !all_algorithms});
+}
+
 Step StepArguments::build(const NetworkPtr& network, bool inference) const {
   Step step = build_step(network, {batch, rule_set(), !inference, optimizer_options()});
-  make_backend(backend_name(), threads)->annotate(step);
+  make()->annotate(step);
   return step;
 }
 

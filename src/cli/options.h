@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "network/network.h"
 #include "planner/planner.h"
 
@@ -47,10 +48,15 @@ struct StepArguments {
   double clip = 0;
   std::string backend;
   int threads = 0;
+  std::string precision = "tf32";
+  bool deterministic = true;
   void add_to(CLI::App& app);
   [[nodiscard]] Rules rule_set() const;
   [[nodiscard]] OptimizerOptions optimizer_options() const;
   [[nodiscard]] std::string backend_name() const;
+  [[nodiscard]] Precision precision_of_products() const;
+  // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
+  [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
   // The step of these arguments, annotated by its backend.
   [[nodiscard]] Step build(const NetworkPtr& network, bool inference) const;
 };

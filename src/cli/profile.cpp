@@ -65,7 +65,7 @@ int run(const Arguments& arguments) {
   if (arguments.runs < 1) throw Error("--runs {} is not possible; measure at least once", arguments.runs);
   const double link = arguments.link.empty() ? 0 : parse_link_rate(arguments.link);
   const NetworkPtr network = arguments.model.load();
-  const std::unique_ptr<Backend> backend = make_backend(arguments.step.backend_name(), arguments.step.threads);
+  const std::unique_ptr<Backend> backend = arguments.step.make(true);
   Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), network->has_loss(),
                                    arguments.step.optimizer_options()});
   backend->annotate(step);

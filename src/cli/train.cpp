@@ -11,6 +11,7 @@
 #include "cli/link_rate.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cost/profile.h"
 #include "plan/plan_json.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -36,7 +37,7 @@ struct Arguments {
   double label_smoothing = 0;
   std::vector<std::string> freeze;
   std::string plan, save, resume;
-  std::string link, spill;
+  std::string link, spill, profile;
   bool guard = false;
   bool json = false;
 };
@@ -110,6 +111,8 @@ int run(const Arguments& arguments) {
   SessionOptions session_options;
   session_options.backend = arguments.step.backend_name();
   session_options.threads = arguments.step.threads;
+  session_options.precision = arguments.step.precision_of_products();
+  session_options.deterministic = arguments.step.deterministic;
   session_options.policy = arguments.planner.policy;
   session_options.planner = arguments.planner.options(arguments.budget);
   session_options.rules = arguments.step.rule_set();
@@ -117,6 +120,8 @@ int run(const Arguments& arguments) {
   session_options.optimizer = arguments.step.optimizer_options();
   if (arguments.guard) session_options.executor.guard = true;
   if (!arguments.link.empty()) session_options.executor.link_bytes_per_second = parse_link_rate(arguments.link);
+  if (!arguments.profile.empty())
+    session_options.cost = load_profile(arguments.profile, session_options.executor.link_bytes_per_second);
   if (!arguments.spill.empty()) use_disk(arguments.spill, session_options);
   if (!arguments.plan.empty()) session_options.plan = load_plan(arguments.plan);
 
@@ -127,6 +132,9 @@ int run(const Arguments& arguments) {
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  if (arguments.guard && !session.backend().host_addressable())
+    throw Error("--guard looks into the device's memory, which cannot be done on {}; use --backend cpu",
+                session.backend().name());
   if (!arguments.resume.empty()) {
     const Checkpoint checkpoint = load_checkpoint(arguments.resume);
     session.restore(checkpoint.tensors, checkpoint.steps);
@@ -203,6 +211,7 @@ Command train_command(CLI::App& root) {
   app->add_option("--label-smoothing", arguments->label_smoothing, "Weight taken from the right class for all");
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
+  app->add_option("--profile", arguments->profile, "Plan with the measured times of this file (see tide profile)");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
   app->add_option("--spill", arguments->spill,

@@ -35,16 +35,20 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
     throw Error("the plan has several rounds, which this executor does not run; plan with one batch per step");
   find_memory(tiers);
   prepare();
-  if (options.guard) {
+  if (!backend_.host_addressable()) stage_entries();
+  if (options.guard && backend_.host_addressable()) {
     std::vector<std::byte*> stays, workspaces;
     for (const Residency& r : phase_->residencies) stays.push_back(locate(r.tier, r.address));
     for (const Op& op : phase_->ops) workspaces.push_back(arena_.at(op.workspace));
     guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
   }
   if (record_) timeline_.spans.resize(ops_.size());
+  const bool uses_disk =
+      std::any_of(phase_->ops.begin(), phase_->ops.end(), [](const Op& op) { return op.to == Tier::disk; });
+  if (!guard_ && !uses_disk && options.link_bytes_per_second <= 0) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
-  if (copies && !guard_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
+  if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
 }
 
 void Executor::find_memory(const Tiers& tiers) {
@@ -144,6 +148,44 @@ void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, k
     prepared.route = op.to == Tier::device ? Route::in : Route::out;
 }
 
+void Executor::stage_entries() {
+  const Step& step = *phase_->step;
+  std::vector<TensorClass> classes(step.storages.size(), TensorClass::parameter);
+  for (const Tensor& tensor : step.tensors)
+    if (tensor.tensor_class == TensorClass::input || tensor.tensor_class == TensorClass::metric)
+      classes[tensor.storage.index()] = tensor.tensor_class;
+  std::vector<Staging::Entry> entries;
+  for (const Residency& r : phase_->residencies) {
+    const TensorClass kind = classes[r.storage.index()];
+    if (r.first != kEntry || r.tier != Tier::device || kind == TensorClass::parameter) continue;
+    entries.push_back(
+        {r.storage, locate(r.tier, r.address), step.storage(r.storage).bytes, kind == TensorClass::input});
+  }
+  staging_ = std::make_unique<Staging>(backend_, std::move(entries));
+}
+
+// What the plan says about order becomes that of the queue: lanes keep theirs, waits are kept
+// where they go to another lane.
+void Executor::record_step() {
+  queue_ = backend_.make_queue(record_);
+  if (!queue_) return;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const Prepared& op = ops_[i];
+    const int lane = static_cast<int>(op.lane);
+    try {
+      for (const std::int32_t wait : phase_->ops[i].waits)
+        if (ops_[static_cast<std::size_t>(wait)].lane != op.lane) queue_->wait(lane, static_cast<std::size_t>(wait));
+      if (op.kernel)
+        queue_->run(i, op.kernel, Launch{addresses_.data() + op.first_address, op.workspace, nullptr});
+      else
+        queue_->copy(lane, i, op.copy_to, op.copy_from, op.copy_bytes);
+    } catch (...) {
+      throw failure(i, std::current_exception());
+    }
+  }
+  queue_->finish();
+}
+
 void Executor::move(const Prepared& op) {
   switch (op.route) {
     case Route::out:
@@ -156,16 +198,19 @@ void Executor::move(const Prepared& op) {
 void Executor::run_op(std::size_t index) {
   const auto now = [this] { return std::chrono::duration<double>(Clock::now() - start_).count(); };
   const Prepared& op = ops_[index];
-  Totals& totals = totals_[static_cast<std::size_t>(op.lane)];
-  totals.top = std::max(totals.top, op.top);
   const double begin = record_ ? now() : 0;
-  if (op.kernel) {
+  if (op.kernel)
     op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
-  } else {
+  else
     move(op);
-    totals.moved[static_cast<std::size_t>(op.route)] += op.copy_bytes;
-  }
+  count(op, totals_[static_cast<std::size_t>(op.lane)]);
+  if (record_ && op.kernel) backend_.synchronize();
   if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, now()};
+}
+
+void Executor::count(const Prepared& op, Totals& totals) const {
+  totals.top = std::max(totals.top, op.top);
+  if (!op.kernel) totals.moved[static_cast<std::size_t>(op.route)] += op.copy_bytes;
 }
 
 void Executor::run_in_order() {
@@ -181,19 +226,41 @@ void Executor::run_in_order() {
 }
 
 void Executor::run(const StepState& state) {
+  start(state);
+  finish();
+}
+
+void Executor::start(const StepState& state) {
   state_ = &state;
   totals_ = {};
   if (guard_) guard_->begin_step();
+  if (staging_) staging_->send();
+  backend_.begin_step(state);
   start_ = Clock::now();
+  if (queue_) return queue_->launch();
   if (lanes_) {
     const Lanes::Outcome outcome = lanes_->run_step();
     if (outcome.error) throw failure(outcome.op, outcome.error);
   } else {
     run_in_order();
   }
+  backend_.synchronize();
+}
+
+void Executor::finish() {
+  if (queue_) {
+    queue_->synchronize();
+    for (const Prepared& op : ops_) count(op, totals_[static_cast<std::size_t>(op.lane)]);
+  }
   timeline_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  if (queue_ && record_)
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const StepQueue::Span span = queue_->span(i);
+      timeline_.spans[i] = {static_cast<std::int32_t>(i), span.begin, span.end};
+    }
   high_water_ = std::max(high_water_, entry_top_);
   for (const Totals& totals : totals_) high_water_ = std::max(high_water_, totals.top);
+  if (staging_) staging_->fetch();
   if (guard_) guard_->end_step();
 }
 
@@ -218,11 +285,16 @@ std::byte* Executor::entry_address(StorageId storage) const {
   return address;
 }
 
+std::byte* Executor::host_view(StorageId storage) const {
+  std::byte* const staged = staging_ ? staging_->find(storage) : nullptr;
+  return staged != nullptr ? staged : entry_address(storage);
+}
+
 std::span<float> Executor::input() {
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::x)
-      return {reinterpret_cast<float*>(entry_address(tensor.storage)),
+      return {reinterpret_cast<float*>(host_view(tensor.storage)),
               static_cast<std::size_t>(tensor.shape.elements())};
   return {};
 }
@@ -231,7 +303,7 @@ std::span<std::int32_t> Executor::labels() {
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::labels)
-      return {reinterpret_cast<std::int32_t*>(entry_address(tensor.storage)),
+      return {reinterpret_cast<std::int32_t*>(host_view(tensor.storage)),
               static_cast<std::size_t>(tensor.shape.elements())};
   return {};
 }
@@ -242,7 +314,7 @@ Executor::Metric Executor::metric() const {
   for (const Tensor& tensor : step.tensors) {
     if (tensor.tensor_class != TensorClass::metric) continue;
     float values[2];
-    std::memcpy(values, entry_address(tensor.storage), sizeof values);
+    std::memcpy(values, host_view(tensor.storage), sizeof values);
     const Shape& output = step.network->layer(tensor.layer).outputs.front();
     const auto answers = static_cast<double>(step.options.batch * output.height * output.width);
     total.loss += static_cast<double>(values[0]) / answers;
@@ -253,11 +325,11 @@ Executor::Metric Executor::metric() const {
 }
 
 void Executor::write(TensorId tensor, std::span<const float> values) {
-  backend_.write_tensor(*phase_->step, tensor, values, entry_address(phase_->step->tensor(tensor).storage));
+  backend_.write_tensor(*phase_->step, tensor, values, host_view(phase_->step->tensor(tensor).storage));
 }
 
 void Executor::read(TensorId tensor, std::span<float> values) const {
-  backend_.read_tensor(*phase_->step, tensor, entry_address(phase_->step->tensor(tensor).storage), values);
+  backend_.read_tensor(*phase_->step, tensor, host_view(phase_->step->tensor(tensor).storage), values);
 }
 
 }  // namespace tide

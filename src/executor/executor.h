@@ -7,6 +7,11 @@
 // which is one of the orders that the lanes allow: poison and canaries of a stay may only be
 // touched while no op on any lane uses the memory.
 //
+// On a backend that records steps (StepQueue) the whole plan is recorded at construction and
+// launched as one. That leaves no moment between ops at which the host could do something: the
+// guard is ignored, as on any backend whose memory the host cannot address, and a plan with a
+// disk tier or a slowed-down link runs op by op through the lanes instead.
+//
 // Not thread safe: one step at a time.
 #pragma once
 
@@ -20,6 +25,7 @@
 #include "executor/guard.h"
 #include "executor/lanes.h"
 #include "executor/link.h"
+#include "executor/staging.h"
 #include "memory/spill_file.h"
 #include "plan/plan.h"
 #include "plan/timeline.h"
@@ -60,6 +66,11 @@ class Executor {
   // that names the op which failed; the parameters may then be those of half a step, but the
   // executor can be used again.
   void run(const StepState& state);
+  // The same in two halves. Where the step was recorded, start() returns while the device works:
+  // the next batch may be filled in before finish() waits. Elsewhere all is done in start().
+  void start(const StepState& state);
+  void finish();
+  [[nodiscard]] bool is_recorded() const { return queue_ != nullptr; }
 
   // The batch, in NHWC order, and its labels: fill before each run().
   [[nodiscard]] std::span<float> input();
@@ -118,8 +129,13 @@ class Executor {
   // Null on disk.
   [[nodiscard]] std::byte* locate(Tier tier, Bytes address) const;
   [[nodiscard]] std::byte* entry_address(StorageId storage) const;
+  // Where the host finds a storage between steps: its copy in staging, where there is one.
+  [[nodiscard]] std::byte* host_view(StorageId storage) const;
+  void stage_entries();
+  void record_step();
   void run_op(std::size_t index);
   void run_in_order();
+  void count(const Prepared& op, Totals& totals) const;
   void move(const Prepared& op);
   [[nodiscard]] Error failure(std::size_t index, const std::exception_ptr& error) const;
   [[nodiscard]] Bytes total(Route route) const;
@@ -135,6 +151,7 @@ class Executor {
   std::vector<std::byte*> addresses_;
   std::vector<std::byte*> entry_;  // by storage: its address between steps, or null
   std::unique_ptr<Guard> guard_;
+  std::unique_ptr<Staging> staging_;  // null: the host can address the device's memory
   bool record_;
   Bytes entry_top_;
   Bytes high_water_;
@@ -142,7 +159,8 @@ class Executor {
   const StepState* state_ = nullptr;  // of the step that runs
   Clock::time_point start_;
   Timeline timeline_;
-  std::unique_ptr<Lanes> lanes_;  // null: there is one lane only, or a guard. Last: its threads use all of the above
+  std::unique_ptr<StepQueue> queue_;  // null: op by op
+  std::unique_ptr<Lanes> lanes_;  // null: one lane only, a guard or a queue. Last: its threads use all of the above
 };
 
 }  // namespace tide

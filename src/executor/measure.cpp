@@ -67,11 +67,13 @@ class TaskTimer {
     fill(arena_.at(Bytes()), area);
     state_.learning_rate = 1e-6;
     state_.global_batch = step.options.batch;
+    backend.begin_step(state_);
   }
 
   double seconds(const Candidate& candidate) {
     const Kernel kernel = backend_.prepare(step_, candidate.task, candidate.algorithm);
     find_positions(candidate.task);
+    if (!backend_.host_addressable()) return recorded_seconds(candidate, kernel);
     std::vector<double> times;
     const auto begin = Clock::now();
     for (int run = 0; run <= options_.runs; ++run) {
@@ -79,6 +81,7 @@ class TaskTimer {
       look_at_recent(candidate);
       const auto start = Clock::now();
       kernel({operands_.data(), workspace, &state_});
+      backend_.synchronize();
       if (run > 0) times.push_back(seconds_since(start));
       if (times.size() >= 3 && seconds_since(begin) > options_.seconds_per_task) break;
     }
@@ -86,6 +89,39 @@ class TaskTimer {
   }
 
  private:
+  // On a device that works by itself: some runs one behind the other as one recorded step, as
+  // the executor has them, so that the host's part is that of a step.
+  double recorded_seconds(const Candidate& candidate, const Kernel& kernel) {
+    constexpr int kRunsPerLaunch = 8;
+    struct Run {
+      std::vector<std::byte*> operands;
+      std::byte* workspace;
+    };
+    std::vector<Run> runs;
+    for (int run = 0; run < kRunsPerLaunch; ++run) {
+      std::byte* const workspace = place(candidate);
+      runs.push_back({operands_, workspace});
+    }
+    const std::unique_ptr<StepQueue> queue = backend_.make_queue(false);
+    if (queue)
+      for (std::size_t i = 0; i < runs.size(); ++i)
+        queue->run(i, kernel, {runs[i].operands.data(), runs[i].workspace, &state_});
+    if (queue) queue->finish();
+    std::vector<double> times;
+    const auto begin = Clock::now();
+    for (int round = 0; round <= options_.runs; ++round) {
+      const auto start = Clock::now();
+      if (queue)
+        queue->launch();
+      else
+        for (const Run& run : runs) kernel({run.operands.data(), run.workspace, &state_});
+      backend_.synchronize();
+      if (round > 0) times.push_back(seconds_since(start) / kRunsPerLaunch);
+      if (times.size() >= 3 && seconds_since(begin) > options_.seconds_per_task) break;
+    }
+    return median(std::move(times));
+  }
+
   // A backward task goes where its indices point: they must be those of a forward task.
   void find_positions(TaskId task) {
     positions_.clear();
@@ -104,8 +140,9 @@ class TaskTimer {
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (operands[i].access == Access::read) fill(operands_[i], bytes_of(operands[i]));
       backend_.prepare(step_, TaskId(t), 0)({operands_.data(), workspace, &state_});
-      const std::byte* const first = operands_[static_cast<std::size_t>(made - operands.begin())];
-      positions_.assign(first, first + bytes_of(*made).size());
+      backend_.synchronize();
+      positions_.resize(bytes_of(*made).size());
+      backend_.copy(positions_.data(), operands_[static_cast<std::size_t>(made - operands.begin())], bytes_of(*made));
       return;
     }
   }
@@ -115,8 +152,17 @@ class TaskTimer {
   }
 
   // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
-  static void fill(std::byte* memory, Bytes bytes) {
-    std::fill_n(reinterpret_cast<float*>(memory), bytes.size() / sizeof(float), 0.01F);
+  void fill(std::byte* memory, Bytes bytes) {
+    if (backend_.host_addressable()) {
+      std::fill_n(reinterpret_cast<float*>(memory), bytes.size() / sizeof(float), 0.01F);
+      return;
+    }
+    constexpr std::size_t kPiece = std::size_t{16} << 20;
+    const std::vector<float> numbers(std::min(kPiece, bytes.size()) / sizeof(float), 0.01F);
+    const std::size_t piece = numbers.size() * sizeof(float);
+    for (std::size_t at = 0; piece > 0 && at < bytes.size(); at += piece)
+      backend_.copy(memory + at, reinterpret_cast<const std::byte*>(numbers.data()),
+                    Bytes(static_cast<std::int64_t>(std::min(piece, bytes.size() - at))));
   }
 
   // The operands' addresses for the next run, one per storage; returns the workspace's.
@@ -132,9 +178,12 @@ class TaskTimer {
         continue;
       }
       std::byte* const address = arena_.at(next_);
-      if (operand.role == Role::labels) std::memset(address, 0, bytes_of(operand).size());
+      if (operand.role == Role::labels) {
+        const std::vector<std::byte> zeros(bytes_of(operand).size());
+        backend_.copy(address, zeros.data(), bytes_of(operand));
+      }
       if (operand.role == Role::indices && operand.access == Access::read)
-        std::copy(positions_.begin(), positions_.end(), address);
+        backend_.copy(address, positions_.data(), bytes_of(operand));
       operands_.push_back(address);
       next_ += bytes_of(operand).aligned();
     }
@@ -195,7 +244,8 @@ LinkSpeed measure_direction(const Link& link, std::byte* to, const std::byte* fr
 void measure_link(Backend& backend, double link_bytes_per_second, LinkSpeed& out, LinkSpeed& in) {
   const Link link(backend, link_bytes_per_second);
   const Arena device(backend, Bytes(2 * kLargeCopy)), host(backend, Bytes(2 * kLargeCopy), Tier::host);
-  for (const Arena* const arena : {&device, &host}) std::memset(arena->at(Bytes()), 0, arena->size().size());
+  std::memset(host.at(Bytes()), 0, host.size().size());
+  backend.copy(device.at(Bytes()), host.at(Bytes()), device.size());
   const Bytes second(kLargeCopy);
   std::thread back([&] { in = measure_direction(link, device.at(second), host.at(second)); });
   std::thread forth([&] { out = measure_direction(link, host.at(Bytes()), device.at(Bytes())); });

@@ -19,6 +19,7 @@ class Dataset {
   [[nodiscard]] virtual Shape sample() const = 0;  // batch 1
   [[nodiscard]] virtual std::int64_t classes() const = 0;
   [[nodiscard]] virtual std::int64_t labels_per_sample() const = 0;
+  // May be called from several threads at once.
   virtual void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const = 0;
 };
 

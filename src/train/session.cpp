@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 #include <unordered_map>
 
+#include "cost/device_model.h"
+#include "cost/devices.h"
 #include "plan/bind.h"
 #include "step/build.h"
 #include "train/initialize.h"
@@ -35,10 +38,23 @@ Bytes top_of(const Plan& plan, Tier tier) {
   return top;
 }
 
-std::shared_ptr<const CostModel> default_cost(double link_bytes_per_second) {
-  Device device = generic_cpu();
+// "cuda NVIDIA H200 driver=..." is the "h200".
+const DeviceSheet* sheet_of(std::string description) {
+  if (!description.starts_with("cuda ")) return nullptr;
+  std::ranges::transform(description, description.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::erase(description, ' ');
+  for (const DeviceSheet& sheet : device_sheets())
+    if (description.find(sheet.name) != std::string::npos) return &sheet;
+  return nullptr;
+}
+
+// The device by its data sheet where there is one for it, else a plain processor.
+std::shared_ptr<const CostModel> default_cost(const Backend& backend, double link_bytes_per_second) {
+  const DeviceSheet* const sheet = sheet_of(backend.description());
+  Device device = sheet != nullptr ? sheet->rates() : generic_cpu();
   if (link_bytes_per_second > 0) device.link_bytes_per_second = std::min(device.link_bytes_per_second, link_bytes_per_second);
-  return std::make_shared<RooflineModel>(device);
+  if (sheet != nullptr) return std::make_shared<DeviceModel>(std::move(device));
+  return std::make_shared<RooflineModel>(std::move(device));
 }
 
 // A plan from a file was made for the budget of that time.
@@ -63,8 +79,12 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   std::unique_ptr<Session> session(new Session);
   session->network_ = std::move(network);
   session->options_ = options;
-  session->backend_ = make_backend(options.backend, options.threads);
-  if (!options.cost) session->options_.cost = default_cost(options.executor.link_bytes_per_second);
+  session->backend_ = make_backend(options.backend, {.threads = options.threads,
+                                                     .precision = options.precision,
+                                                     .deterministic = options.deterministic,
+                                                     .one_algorithm = options.deterministic});
+  if (!options.cost)
+    session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
   for (const StepVariant& variant : variants) {
     if (session->variants_.contains(variant)) continue;
@@ -115,29 +135,54 @@ Session::Planned& Session::find(const StepVariant& variant) {
 }
 
 Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
-                              double learning_rate) {
-  Executor& executor = *find(variant).executor;
-  const std::span<float> input = executor.input();
-  const std::span<std::int32_t> labels = executor.labels();
-  const std::size_t batch = samples.size();
-  if (static_cast<std::int64_t>(batch) != variant.batch)
-    throw Error("a step of batch {} was given {} samples", variant.batch, batch);
+                              double learning_rate, std::span<const std::int64_t> next) {
+  Planned& planned = find(variant);
+  Executor& executor = *planned.executor;
+  if (static_cast<std::int64_t>(samples.size()) != variant.batch)
+    throw Error("a step of batch {} was given {} samples", variant.batch, samples.size());
   if (data.sample().with_batch(variant.batch) != network_->input_sample().with_batch(variant.batch) ||
-      checked_multiply(data.labels_per_sample(), variant.batch) != static_cast<std::int64_t>(labels.size()))
+      checked_multiply(data.labels_per_sample(), variant.batch) !=
+          static_cast<std::int64_t>(executor.labels().size()))
     throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
                 sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(),
                 sample_text(data.sample()), data.labels_per_sample());
-  for (std::size_t i = 0; i < batch; ++i)
-    data.read(samples[i], input.subspan(i * (input.size() / batch), input.size() / batch),
-              labels.subspan(i * (labels.size() / batch), labels.size() / batch));
-  executor.run({.seed = options_.seed,
-                .step = steps_,
-                .learning_rate = learning_rate,
-                .update_count = static_cast<std::int64_t>(steps_) + 1,
-                .first_sample = 0,
-                .global_batch = variant.batch});
+  const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
+  planned.loaded_data = nullptr;
+  if (!is_loaded) load(planned, data, samples);
+  executor.start({.seed = options_.seed,
+                  .step = steps_,
+                  .learning_rate = learning_rate,
+                  .update_count = static_cast<std::int64_t>(steps_) + 1,
+                  .first_sample = 0,
+                  .global_batch = variant.batch});
+  if (executor.is_recorded() && static_cast<std::int64_t>(next.size()) == variant.batch) {
+    load(planned, data, next);
+    planned.loaded_data = &data;
+    planned.loaded.assign(next.begin(), next.end());
+  }
+  executor.finish();
   if (variant.training) ++steps_;
   return executor.metric();
+}
+
+void Session::load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const {
+  const std::span<float> input = planned.executor->input();
+  const std::span<std::int32_t> labels = planned.executor->labels();
+  const std::size_t batch = samples.size();
+  const auto read = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i)
+      data.read(samples[i], input.subspan(i * (input.size() / batch), input.size() / batch),
+                labels.subspan(i * (labels.size() / batch), labels.size() / batch));
+  };
+  // Beside a device of its own all cores are free for reading; small batches are not worth it.
+  constexpr std::size_t kWorthIt = 1 << 20;
+  if (!planned.executor->is_recorded() || input.size() < kWorthIt) return read(0, batch);
+  const std::size_t readers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 1; r < readers; ++r)
+    threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
+  read(0, batch / readers);
+  for (std::thread& thread : threads) thread.join();
 }
 
 std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch) {

@@ -26,7 +26,11 @@ struct StepVariant {
 
 struct SessionOptions {
   std::string backend = "cpu";
+  // Deterministic here is more than the backend's: each task has one algorithm, so that all
+  // policies and budgets give the same bits.
   int threads = 0;
+  Precision precision = Precision::tf32;
+  bool deterministic = true;
   std::string policy = "liveness";
   PlannerOptions planner;  // budgets and techniques
   // Times to plan with. None: a roofline of a plain processor, with the executor's link.
@@ -54,10 +58,10 @@ class Session {
                                                                               const std::vector<StepVariant>& variants,
                                                                               const SessionOptions& options);
 
-  // Runs one step of a variant that open() was given, over samples [first, first+batch) of
-  // `order`.
+  // Runs one step of a variant that open() was given over `samples` of the data. Where the device
+  // works by itself, those of the `next` step of the same variant are read meanwhile.
   Executor::Metric run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
-                       double learning_rate);
+                       double learning_rate, std::span<const std::int64_t> next = {});
 
   // Loss and accuracy over a whole data set, in batches of at most `batch`.
   struct Evaluation {
@@ -93,11 +97,15 @@ class Session {
   struct Planned {
     Plan plan;
     std::unique_ptr<Executor> executor;
+    // What is in the executor's input already.
+    const Dataset* loaded_data = nullptr;
+    std::vector<std::int64_t> loaded;
   };
 
   Session() = default;
   [[nodiscard]] const Planned& find(const StepVariant& variant) const;
   [[nodiscard]] Planned& find(const StepVariant& variant);
+  void load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const;
   // Persistent storages of the first variant with the names of their checkpoint entries.
   struct StateEntry {
     std::string name;

@@ -56,8 +56,13 @@ TrainingReport train(Session& session, const TrainingOptions& options, const Dat
       const std::int64_t count = std::min(options.batch, train.size() - first);
       const double rate = learning_rate(schedule, done);
       const auto start = Clock::now();
+      const auto batch_at = [&](std::int64_t from) {
+        from = std::min(from, train.size());
+        const std::int64_t size = done + 1 < total || from == first ? std::min(options.batch, train.size() - from) : 0;
+        return std::span(order).subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(size));
+      };
       const Executor::Metric metric =
-          session.run({count, true}, train, std::span(order).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), rate);
+          session.run({count, true}, train, batch_at(first), rate, batch_at(first + count));
       const double seconds = seconds_since(start);
       if (count == options.batch) times.push_back(seconds);
       ++done;

@@ -195,7 +195,7 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
           "a convolution");
     finish(*context, task, launch);
   };
-  return {"direct", bytes(bias_workspace(task)), [kernel] { return kernel; }};
+  return {"direct", bytes(bias_workspace(task)), [kernel] { return kernel; }, true};
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
-      : context_(std::make_shared<Context>(options.precision, options.deterministic)) {}
+      : context_(std::make_shared<Context>(options.precision, options.deterministic)),
+        one_algorithm_(options.one_algorithm) {}
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] std::string description() const override { return context_->description(); }
@@ -62,10 +63,14 @@ class CudaBackend final : public Backend {
     step.backend = description();
     step.algorithm_sets.resize(1);
     std::map<std::vector<std::pair<std::string, Bytes>>, std::uint32_t> sets{{{{"default", Bytes{}}}, 0}};
+    Bytes room;  // of the largest task
+    for (std::size_t t = 0; t < step.tasks.size(); ++t) room = std::max(room, operand_bytes(step, TaskId(t)));
     for (std::size_t t = 0; t < step.tasks.size(); ++t) {
       std::vector<Algorithm> algorithms;
       std::vector<std::pair<std::string, Bytes>> key;
-      for (const Variant& variant : recipe_of(TaskView(step, TaskId(t)), context_)) {
+      Recipe recipe = recipe_of(TaskView(step, TaskId(t)), context_);
+      if (one_algorithm_) recipe = {fixed_choice(recipe, operand_bytes(step, TaskId(t)), room)};
+      for (const Variant& variant : recipe) {
         algorithms.push_back({variant.name, variant.workspace});
         key.emplace_back(variant.name, variant.workspace);
       }
@@ -76,7 +81,10 @@ class CudaBackend final : public Backend {
   }
 
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
-    return recipe_of(TaskView(step, task), context_).at(algorithm).make();
+    const std::string& name = step.algorithms_of(task).at(algorithm).name;
+    for (const Variant& variant : recipe_of(TaskView(step, task), context_))
+      if (variant.name == name) return variant.make();
+    throw Error("{} has no algorithm '{}' here", task_name(step, task), name);
   }
 
   void begin_step(const StepState& state) override { context_->set_state(state); }
@@ -131,6 +139,7 @@ class CudaBackend final : public Backend {
 
  private:
   ContextPtr context_;
+  bool one_algorithm_;
 };
 
 }  // namespace

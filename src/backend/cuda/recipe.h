@@ -15,6 +15,7 @@ struct Variant {
   std::string name;
   Bytes workspace;
   std::function<Kernel()> make;
+  bool slow = false;  // a last resort
 };
 using Recipe = std::vector<Variant>;  // the fastest first
 
@@ -23,6 +24,13 @@ inline Bytes bytes(std::size_t count) { return Bytes(static_cast<std::int64_t>(c
 inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
   return {{"default", bytes(workspace), [kernel = std::move(kernel)] { return kernel; }}};
 }
+
+// The one variant that is kept where each task is to have one: the fastest of those with which
+// the task stays among the largest of its step, `room`. It depends on the step alone, not on a
+// plan's budget, so that all plans give the same bits.
+[[nodiscard]] const Variant& fixed_choice(const Recipe& recipe, Bytes operands, Bytes room);
+// Bytes of a task's operands, with results in place of others where the task allows it.
+[[nodiscard]] Bytes operand_bytes(const Step& step, TaskId task);
 
 // One function per family of layers; each knows forward, replay and backward.
 [[nodiscard]] Recipe convolution_recipe(const TaskView& view, const ContextPtr& context);  // transposed too
