@@ -141,7 +141,7 @@ TEST_F(CudaTraining, LearnsTheDigits) {
   } silent;
   const std::atomic<bool> stop{false};
   const std::vector<StepVariant> variants = training_variants(options, *data.train, data.validation.get());
-  const NetworkPtr network = std::make_shared<const Network>(make_model("lenet", Shape{1, 1, 8, 8}));
+  const NetworkPtr network = std::make_shared<const Network>(make_model("digits", std::nullopt));
   SessionOptions session_options = cuda_options("superneurons");
   session_options.planner.memory = Bytes(1);
   auto refused = Session::open(network, {variants.front()}, session_options);
