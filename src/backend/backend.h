@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -84,6 +85,9 @@ class Backend {
   // Device memory, 256-byte aligned. Throws an Error that states the size.
   [[nodiscard]] virtual std::byte* allocate(Bytes bytes) = 0;
   virtual void release(std::byte* memory, Bytes bytes) noexcept = 0;
+
+  // What allocate() could have now; nothing where the device's memory is the host's.
+  [[nodiscard]] virtual std::optional<Bytes> free_memory() const { return std::nullopt; }
 
   // Host memory for what leaves the device, 256-byte aligned. A device that copies by itself
   // wants it pinned.

@@ -101,6 +101,14 @@ void use_disk(const std::string& folder, SessionOptions& options) {
   options.planner.disk_memory = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
+// "auto" is the device's free memory where it has its own.
+BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
+  if (budget.memory != "auto") return budget;
+  if (const std::optional<Bytes> free = step.make()->free_memory())
+    budget.memory = fmt::format("{}", free->count() / 10 * 9);
+  return budget;
+}
+
 int run(const Arguments& arguments) {
   if (arguments.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", arguments.epochs);
   if (arguments.steps < 0) throw Error("--steps {} is negative", arguments.steps);
@@ -114,7 +122,7 @@ int run(const Arguments& arguments) {
   session_options.precision = arguments.step.precision_of_products();
   session_options.deterministic = arguments.step.deterministic;
   session_options.policy = arguments.planner.policy;
-  session_options.planner = arguments.planner.options(arguments.budget);
+  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step));
   session_options.rules = arguments.step.rule_set();
   session_options.seed = arguments.data.seed;
   session_options.optimizer = arguments.step.optimizer_options();

@@ -108,14 +108,18 @@ class CudaBackend final : public Backend {
     void* memory = nullptr;
     if (cudaMalloc(&memory, std::max<std::size_t>(bytes.size(), 1)) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
-      std::size_t free = 0, total = 0;
-      check(cudaMemGetInfo(&free, &total), "asking for free memory");
-      throw Error("cannot allocate {} of device memory: {} of {} are free; use a smaller budget", format_size(bytes),
-                  format_size(cuda::bytes(free)), format_size(cuda::bytes(total)));
+      throw Error("cannot allocate {} of device memory: {} are free; use a smaller budget", format_size(bytes),
+                  format_size(*free_memory()));
     }
     return static_cast<std::byte*>(memory);
   }
   void release(std::byte* memory, Bytes /*bytes*/) noexcept override { static_cast<void>(cudaFree(memory)); }
+
+  [[nodiscard]] std::optional<Bytes> free_memory() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return cuda::bytes(free);
+  }
 
   [[nodiscard]] std::byte* allocate_host(Bytes bytes) override {
     void* memory = nullptr;
