@@ -47,4 +47,20 @@ Shape TaskView::input(std::size_t index) const {
 
 Shape TaskView::output(std::size_t index) const { return layer().outputs[index].with_batch(step_->options.batch); }
 
+std::vector<ChannelPart> channel_parts(const TaskView& view, const std::vector<std::size_t>& positions) {
+  std::vector<std::int64_t> channels;
+  if (view.layer_kind() == LayerKind::split)
+    channels = view.options<SplitOptions>().channels;
+  else
+    for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels);
+  std::vector<ChannelPart> parts;
+  for (const std::size_t position : positions) {
+    const auto index = static_cast<std::size_t>(view.operand(position).index);
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index; ++i) offset += channels[i];
+    parts.push_back({position, offset, channels[index]});
+  }
+  return parts;
+}
+
 }  // namespace tide

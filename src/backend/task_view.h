@@ -56,4 +56,13 @@ class TaskView {
   std::span<const Operand> operands_;
 };
 
+// A narrow tensor of a concat or split.
+struct ChannelPart {
+  std::size_t position;           // among the task's operands
+  std::int64_t offset, channels;  // within the wide tensor's
+};
+
+// The parts that have an operand; their index says which input or output they are.
+[[nodiscard]] std::vector<ChannelPart> channel_parts(const TaskView& view, const std::vector<std::size_t>& positions);
+
 }  // namespace tide

@@ -16,29 +16,6 @@ Kernel binary_kernel(const ContextPtr& context, Binary operation, std::size_t fi
   };
 }
 
-// A narrow tensor of a concat or split.
-struct Part {
-  std::size_t position;           // among the task's operands
-  std::int64_t offset, channels;  // within the wide tensor's
-};
-
-// The parts that have an operand; their index says which input or output they are.
-std::vector<Part> parts_of(const TaskView& view, const std::vector<std::size_t>& positions) {
-  std::vector<std::int64_t> channels;
-  if (view.layer_kind() == LayerKind::split)
-    channels = view.options<SplitOptions>().channels;
-  else
-    for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels);
-  std::vector<Part> parts;
-  for (const std::size_t position : positions) {
-    const auto index = static_cast<std::size_t>(view.operand(position).index);
-    std::int64_t offset = 0;
-    for (std::size_t i = 0; i < index; ++i) offset += channels[i];
-    parts.push_back({position, offset, channels[index]});
-  }
-  return parts;
-}
-
 }  // namespace
 
 Recipe activation_recipe(const TaskView& view, const ContextPtr& context) {
@@ -129,10 +106,10 @@ Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
   const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
   const Shape shape = concat ? view.output() : view.input();
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
-  const std::vector<Part> parts = parts_of(view, gather ? view.all_read(part_role) : view.all_written(part_role));
+  const std::vector<ChannelPart> parts = channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
   const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
   return recipe([=](const Launch& launch) {
-    for (const Part& part : parts) {
+    for (const ChannelPart& part : parts) {
       float *wide = output_of(launch, whole) + part.offset, *narrow = output_of(launch, part.position);
       check(gather ? launch_copy_columns(context->stream(), narrow, part.channels, wide, width, rows, part.channels)
                    : launch_copy_columns(context->stream(), wide, width, narrow, part.channels, rows, part.channels),
