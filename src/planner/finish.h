@@ -14,8 +14,6 @@ void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft);
 // that op, besides the stays as they are placed.
 void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft);
 
-// By task: its algorithm with the smallest workspace, and the fastest one.
-[[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
 [[nodiscard]] std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task);
 
 // The floor is what the draft needs with copies that nothing overlaps and the smallest

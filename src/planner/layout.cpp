@@ -10,6 +10,13 @@ std::vector<Op> runs_in_order(const Step& step) {
   return ops;
 }
 
+std::uint32_t smallest_algorithm(const Step& step, TaskId task) {
+  const auto& algorithms = step.algorithms_of(task);
+  const auto least = std::min_element(algorithms.begin(), algorithms.end(),
+                                      [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
+  return static_cast<std::uint32_t>(least - algorithms.begin());
+}
+
 std::vector<Interval> lifetimes(const Step& step) {
   const auto end = static_cast<std::int32_t>(step.ordered_tasks);
   std::vector<Interval> result;
@@ -36,7 +43,7 @@ LargestTask largest_task(const Step& step) {
   LargestTask largest;
   std::vector<StorageId> seen;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
-    Bytes bytes = step.algorithms_of(TaskId(t)).front().workspace.aligned();
+    Bytes bytes = step.algorithms_of(TaskId(t))[smallest_algorithm(step, TaskId(t))].workspace.aligned();
     seen.clear();
     for (const Operand& operand : step.operands_of(TaskId(t))) {
       const StorageId storage = step.tensor(operand.tensor).storage;

@@ -17,8 +17,11 @@ namespace tide {
 // uses and that do not persist have last < first.
 [[nodiscard]] std::vector<Interval> lifetimes(const Step& step);
 
-// The task with the largest sum of operands and workspace, by storage: no plan that keeps
-// `persistent` bytes besides can do with less.
+// Of a task's algorithms, the one with the smallest workspace.
+[[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
+
+// The task with the largest sum of operands and smallest workspace, by storage: no plan that
+// keeps `persistent` bytes besides can do with less.
 struct LargestTask {
   TaskId task;
   Bytes bytes;

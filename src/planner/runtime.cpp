@@ -12,22 +12,8 @@ Floor smallest_floor(const Step& step) {
   for (const Storage& storage : step.storages)
     if (!storage.persistent && storage.entry.valid()) inputs += storage.bytes.aligned();
   Floor floor{inputs, step.ordered_tasks > 0 ? task_name(step, TaskId(0)) : ""};
-  std::vector<StorageId> seen;
-  TaskId largest;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
-    Bytes bytes = step.algorithms_of(TaskId(t))[smallest_algorithm(step, TaskId(t))].workspace.aligned();
-    seen.clear();
-    for (const Operand& operand : step.operands_of(TaskId(t))) {
-      const StorageId storage = step.tensor(operand.tensor).storage;
-      if (step.storage(storage).persistent || std::find(seen.begin(), seen.end(), storage) != seen.end()) continue;
-      seen.push_back(storage);
-      bytes += step.storage(storage).bytes.aligned();
-    }
-    if (bytes <= floor.bytes) continue;
-    floor.bytes = bytes;
-    largest = TaskId(t);
-  }
-  if (largest.valid()) floor.task = task_name(step, largest);
+  const LargestTask largest = largest_task(step);
+  if (largest.task.valid() && largest.bytes > inputs) floor = {largest.bytes, task_name(step, largest.task)};
   floor.bytes += persistent_bytes(step);
   return floor;
 }

@@ -8,13 +8,6 @@
 
 namespace tide {
 
-std::uint32_t smallest_algorithm(const Step& step, TaskId task) {
-  const auto& algorithms = step.algorithms_of(task);
-  const auto least = std::min_element(algorithms.begin(), algorithms.end(),
-                                      [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
-  return static_cast<std::uint32_t>(least - algorithms.begin());
-}
-
 std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task) {
   const std::size_t count = step.algorithms_of(task).size();
   std::uint32_t best = 0;

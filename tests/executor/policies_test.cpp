@@ -3,22 +3,14 @@
 // move as the plan says, and the memory taken is the planned peak.
 #include <gtest/gtest.h>
 
-#include <cctype>
-
 #include "executor/job.h"
+#include "executor/zoo_cases.h"
 #include "zoo/zoo.h"
 
 namespace tide {
 namespace {
 
-struct Case {
-  const char* model;
-  Shape sample;
-  std::int64_t batch = 2;
-  Rules rules = Rules::minimal;
-  bool small = false;  // enough for the reference backend
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.model; }
-};
+using test::ZooCase;
 
 Bytes disk_bytes(const Plan& plan) {
   const Phase& phase = plan.phases.front();
@@ -28,7 +20,7 @@ Bytes disk_bytes(const Plan& plan) {
   return top;
 }
 
-class ExecutedPolicies : public testing::TestWithParam<Case> {
+class ExecutedPolicies : public testing::TestWithParam<ZooCase> {
  protected:
   static constexpr std::uint64_t kSteps = 2;
 
@@ -108,26 +100,7 @@ TEST_P(ExecutedPolicies, WithinABudget) {
   expect_baseline(*spilled.plan, 4e9, "superneurons with a disk");
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& row) {
-  std::string name = row.param.model;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-}
-
-constexpr Rules kPaper = Rules::superneurons;
-
-INSTANTIATE_TEST_SUITE_P(Zoo, ExecutedPolicies,
-                         testing::Values(Case{"lenet", {1, 1, 28, 28}, 4},
-                                         Case{"digits", {1, 1, 8, 8}, 3, Rules::minimal, true},
-                                         Case{"digits@11", {1, 1, 8, 8}, 7, kPaper}, Case{"alexnet@10", {1, 3, 67, 67}},
-                                         Case{"vgg16@10", {1, 3, 32, 32}}, Case{"resnet18@10", {1, 3, 32, 32}},
-                                         Case{"resnet50@10", {1, 3, 64, 48}}, Case{"preresnet:29@10", {1, 3, 32, 32}},
-                                         Case{"inception-v3@10", {1, 3, 75, 75}},
-                                         Case{"densenet121@10", {1, 3, 32, 32}},
-                                         Case{"lstm:2,16,4@11", {1, 24, 1, 1}, 5, Rules::minimal, true},
-                                         Case{"superneurons/resnet50@10", {1, 3, 67, 67}, 2, kPaper}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(Zoo, ExecutedPolicies, test::zoo_cases(), test::zoo_case_name);
 
 }  // namespace
 }  // namespace tide
