@@ -25,6 +25,9 @@ class ExecutedPolicies : public testing::TestWithParam<ZooCase> {
   static constexpr std::uint64_t kSteps = 2;
 
   void SetUp() override {
+#ifdef __SANITIZE_ADDRESS__
+    if (!GetParam().small) GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
+#endif
     backend_ = test::cpu_backend();
     if (!backend_ && !GetParam().small) GTEST_SKIP() << "too slow for the reference backend";
     if (!backend_) backend_ = make_backend("reference");
