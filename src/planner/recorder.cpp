@@ -27,10 +27,6 @@ void Recorder::open(StorageId storage, Tier tier, Bytes address) {
 
 void Recorder::close(StorageId storage, Tier tier) { state(storage, tier) = {}; }
 
-void Recorder::set_address(StorageId storage, Bytes address) {
-  stays_[static_cast<std::size_t>(state(storage, Tier::device).stay)].address = address;
-}
-
 void Recorder::use(StorageId storage, Tier tier) {
   const State& used = state(storage, tier);
   if (used.stay < 0) throw Error("storage {} is used in {} memory, where it is not", storage.value(), tier_name(tier));

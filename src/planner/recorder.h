@@ -37,7 +37,6 @@ class Recorder {
   void open(StorageId storage, Tier tier, Bytes address = {});
   // Its end, with the last op that used it. A stay that nobody used never was.
   void close(StorageId storage, Tier tier);
-  void set_address(StorageId storage, Bytes address);  // of its device stay
 
   // REQUIRES: every operand has a stay on the device, and those read hold their value.
   std::int32_t run(TaskId task, std::uint32_t algorithm = 0, Bytes workspace = {});

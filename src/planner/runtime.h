@@ -12,8 +12,6 @@
 // the out lane runs ahead of the need.
 #pragma once
 
-#include <set>
-
 #include "memory/block_pool.h"
 #include "planner/recorder.h"
 

@@ -42,13 +42,13 @@ class Performer {
   [[nodiscard]] bool backward() const { return position_ >= facts_.first_backward(); }
 
   void find_segments() {
-    heads_ = segment_heads(facts_, techniques_.drops);
+    const std::vector<TensorId> heads = segment_heads(facts_, techniques_.drops);
     segment_end_.assign(step_.tensors.size(), -1);
     children_.resize(step_.tensors.size());
     awaited_.assign(step_.tensors.size(), 0);
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       if (!drops(TensorId(t))) continue;
-      auto& end = segment_end_[heads_[t].index()];
+      auto& end = segment_end_[heads[t].index()];
       end = std::max(end, facts_.last_use(TensorId(t)));
       for (const Operand& operand : step_.operands_of(facts_.replay(TensorId(t))))
         if (operand.access == Access::read && operand.role == Role::x) children_[operand.tensor.index()].push_back(TensorId(t));
@@ -236,7 +236,6 @@ class Performer {
   const Step& step_;
   const Techniques& techniques_;
   Recorder record_;
-  std::vector<TensorId> heads_;                // by tensor
   std::vector<std::int32_t> segment_end_;      // by tensor that heads a segment: its last use; else -1
   std::vector<std::vector<TensorId>> children_;  // by tensor: dropped ones that are run again from it
   std::vector<std::vector<TensorId>> triggered_;  // by position

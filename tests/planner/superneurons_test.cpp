@@ -2,6 +2,8 @@
 // ones, shared weights. Every plan here has passed the checker (make_plan).
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "plan/summary.h"
 #include "planner/facts.h"
 #include "planner/planner.h"
