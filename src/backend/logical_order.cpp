@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
+
 namespace tide {
 namespace {
 
@@ -23,6 +25,7 @@ void store(DataType type, std::byte* memory, std::size_t index, float value) {
     case DataType::f32: reinterpret_cast<float*>(memory)[index] = value; break;
     case DataType::i32: reinterpret_cast<std::int32_t*>(memory)[index] = static_cast<std::int32_t>(value); break;
     case DataType::u8: reinterpret_cast<std::uint8_t*>(memory)[index] = static_cast<std::uint8_t>(value); break;
+    case DataType::bf16: reinterpret_cast<BFloat16*>(memory)[index] = BFloat16(value); break;
   }
 }
 
@@ -31,6 +34,7 @@ float load(DataType type, const std::byte* memory, std::size_t index) {
     case DataType::f32: return reinterpret_cast<const float*>(memory)[index];
     case DataType::i32: return static_cast<float>(reinterpret_cast<const std::int32_t*>(memory)[index]);
     case DataType::u8: return static_cast<float>(reinterpret_cast<const std::uint8_t*>(memory)[index]);
+    case DataType::bf16: return static_cast<float>(reinterpret_cast<const BFloat16*>(memory)[index]);
   }
   return 0;
 }

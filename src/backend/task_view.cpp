@@ -41,6 +41,11 @@ std::vector<std::size_t> TaskView::all_written(Role role) const {
   return found;
 }
 
+std::uint32_t TaskView::random_stream() const {
+  const std::int64_t stream = options<DropoutOptions>().stream;
+  return static_cast<std::uint32_t>(stream >= 0 ? stream : static_cast<std::int64_t>(layer_id().index()));
+}
+
 Shape TaskView::input(std::size_t index) const {
   return step_->network->shape(layer().inputs[index]).with_batch(step_->options.batch);
 }

@@ -27,6 +27,9 @@ class TaskView {
     return layer().as<Options>();
   }
 
+  // Of a dropout layer: which random numbers it takes.
+  [[nodiscard]] std::uint32_t random_stream() const;
+
   // Positions of operands; the n-th of those with this role that are read or written
   // (accumulated counts as written). The first two throw where there is none.
   [[nodiscard]] std::size_t read(Role role, std::size_t nth = 0) const;

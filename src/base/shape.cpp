@@ -11,6 +11,7 @@ std::int64_t element_bytes(DataType type) {
     case DataType::f32:
     case DataType::i32: return 4;
     case DataType::u8: return 1;
+    case DataType::bf16: return 2;
   }
   return 0;
 }

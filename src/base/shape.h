@@ -26,7 +26,7 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-enum class DataType : std::uint8_t { f32, i32, u8 };
+enum class DataType : std::uint8_t { f32, i32, u8, bf16 };
 
 [[nodiscard]] std::int64_t element_bytes(DataType type);
 [[nodiscard]] Bytes bytes_of(const Shape& shape, DataType type);

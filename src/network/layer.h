@@ -87,9 +87,12 @@ struct LrnOptions {  // y = x / (k + alpha / size * sum of squares over `size` c
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;  // weight of the new batch in the running statistics
+  // Of fused layers (step/fuse.h): y = max(0, normalized x + second input, where there is one).
+  bool relu = false;
 };
 struct DropoutOptions {
   double rate = 0.5;
+  std::int64_t stream = -1;  // of random numbers; -1: the layer's number
 };
 struct SplitOptions {
   std::vector<std::int64_t> channels;  // of each output; their sum is the input's

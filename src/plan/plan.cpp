@@ -11,10 +11,11 @@ std::string_view numerics_name(Numerics numerics) {
 
 std::string fingerprint_of(const Step& step) {
   const OptimizerOptions& o = step.options.optimizer;
-  return fmt::format("{}#{:016x} batch={} rules={} {} optimizer={}/{}/{}/{}/{}/{}/{} backend={}", step.model,
+  return fmt::format("{}#{:016x} batch={} rules={} {} optimizer={}/{}/{}/{}/{}/{}/{}{}{} backend={}", step.model,
                      step.network ? step.network->fingerprint() : 0, step.options.batch, rules_name(step.options.rules),
                      step.options.training ? "training" : "inference", static_cast<int>(o.kind), o.momentum, o.beta1, o.beta2,
-                     o.epsilon, o.weight_decay, o.clip_norm, step.backend);
+                     o.epsilon, o.weight_decay, o.clip_norm, step.options.fuse ? " fused" : "",
+                     step.options.activations == DataType::bf16 ? " bf16" : "", step.backend);
 }
 
 }  // namespace tide

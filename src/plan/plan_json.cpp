@@ -58,6 +58,8 @@ json write_step(const Step& step) {
           {"batch", step.options.batch},
           {"rules", static_cast<int>(step.options.rules)},
           {"training", step.options.training},
+          {"fused", step.options.fuse},
+          {"activations", static_cast<int>(step.options.activations)},
           {"optimizer",
            {{"kind", static_cast<int>(o.kind)}, {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2},
             {"epsilon", o.epsilon}, {"weight_decay", o.weight_decay}, {"clip_norm", o.clip_norm}}},
@@ -119,6 +121,8 @@ Step read_step(const json& source) {
   step.options.batch = source.at("batch").get<std::int64_t>();
   step.options.rules = source.at("rules").get<int>() == 0 ? Rules::minimal : Rules::superneurons;
   step.options.training = source.at("training").get<bool>();
+  step.options.fuse = source.value("fused", false);
+  step.options.activations = source.value("activations", 0) == static_cast<int>(DataType::bf16) ? DataType::bf16 : DataType::f32;
   const json& optimizer = source.at("optimizer");
   OptimizerOptions& o = step.options.optimizer;
   const int kind = optimizer.at("kind").get<int>();
@@ -144,7 +148,7 @@ Step read_step(const json& source) {
     Row row(item);
     Tensor t;
     t.tensor_class = row.enumerated(TensorClass::metric);
-    t.type = row.enumerated(DataType::u8);
+    t.type = row.enumerated(DataType::bf16);
     t.shape = {row.number(1), row.number(1), row.number(1), row.number(1)};
     t.storage = row.id<StorageId>();
     t.layer = row.id<LayerId>();

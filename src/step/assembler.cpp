@@ -1,5 +1,9 @@
 #include "step/assembler.h"
 
+#include <map>
+
+#include "step/fuse.h"
+
 namespace tide {
 
 StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : network_(std::move(network)) {
@@ -8,7 +12,12 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.training && !network_->has_loss())
     throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
                 network_->name);
+  if (options.rules == Rules::superneurons && options.fuse)
+    throw Error("layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
+  if (options.activations != DataType::f32 && options.activations != DataType::bf16)
+    throw Error("layer outputs are stored as fp32 or bf16");
   if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
+  if (options.fuse) network_ = std::make_shared<Network>(fuse_layers(*network_));
   step_.network = network_;
   step_.options = options;
   step_.model = network_->name;
@@ -21,6 +30,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   }
   const std::size_t layers = network_->layers.size();
   gradients_.resize(values_.size());
+  second_gradients_.resize(values_.size());
   number_.resize(layers, 0);
   needs_.resize(layers, false);
   saved_mean_.resize(layers);
@@ -39,6 +49,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.training) {
     for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
     if (options.optimizer.clip_norm > 0) update_all_clipped();
+    update_together(TensorId());
   }
   step_.ordered_tasks = static_cast<std::uint32_t>(step_.tasks.size());
   make_replays();
@@ -52,7 +63,9 @@ StorageId StepAssembler::new_storage(Bytes bytes, TensorClass tensor_class) {
 }
 
 TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role, std::int32_t index,
-                                   StorageId storage, DataType type) {
+                                   StorageId storage, std::optional<DataType> wanted) {
+  const bool data = tensor_class == TensorClass::activation || tensor_class == TensorClass::activation_gradient;
+  const DataType type = wanted.value_or(data ? step_.options.activations : DataType::f32);
   if (!storage.valid()) storage = new_storage(bytes_of(shape, type), tensor_class);
   step_.tensors.push_back(Tensor{.tensor_class = tensor_class,
                                  .type = type,
@@ -105,8 +118,23 @@ void StepAssembler::allow_in_place(Role source, Role target) {
       const bool one_storage = storage_of(operands[s].tensor) == storage_of(operands[t].tensor);
       // The paper's rules fix which results are in place; ours leave it to the planner.
       if (superneurons() && !one_storage) continue;
+      if (step_.tensor(operands[s].tensor).type != step_.tensor(operands[t].tensor).type) continue;
       task.in_place.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(t)});
     }
+  }
+}
+
+void StepAssembler::declare_in_place() {
+  Task& task = step_.tasks.back();
+  const auto operands = step_.operands_of(task);
+  std::map<StorageId, std::int16_t> sources;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const StorageId storage = storage_of(operands[k].tensor);
+    const auto position = static_cast<std::int16_t>(k);
+    if (operands[k].access == Access::read)
+      sources.emplace(storage, position);
+    else if (const auto source = sources.find(storage); source != sources.end())
+      task.in_place.push_back({source->second, position});
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "step/build.h"
 
@@ -33,19 +34,21 @@ class StepAssembler {
   // Tables (assembler.cpp).
   StorageId new_storage(Bytes bytes, TensorClass tensor_class);
   TensorId new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role, std::int32_t index = 0,
-                      StorageId storage = {}, DataType type = DataType::f32);
+                      StorageId storage = {}, std::optional<DataType> type = {});
   TensorId new_persistent(ParameterId parameter, TensorClass tensor_class, LayerId layer, Role role);
   // The value that follows `old` in its storage.
   TensorId successor(TensorId old);
   void new_task(TaskKind kind, LayerId layer, std::int32_t step, const std::vector<NewOperand>& operands);
   // Allows (or, where the storages are one already, declares) an in-place result on the newest task.
   void allow_in_place(Role source, Role target);
+  // Declares the results of the newest task that share an operand's storage already.
+  void declare_in_place();
   void make_persistent_tensors();
   void find_gradient_needs();
 
   // forward.cpp
   void forward(LayerId layer);
-  void forward_batch_norm(LayerId id, TensorId x, TensorId y);
+  void forward_batch_norm(LayerId id, std::vector<NewOperand> operands, TensorId y);
   void make_replays();
   // backward.cpp
   void backward(LayerId layer);
@@ -58,12 +61,16 @@ class StepAssembler {
   void backward_multiply(LayerId layer, TensorId dy);
   void backward_concat(LayerId layer, TensorId dy);
   void backward_branches(LayerId layer);  // split and fork
+  // Whether the layer that makes a value sums two gradients of it by itself.
+  [[nodiscard]] bool sums_gradients(Value value) const;
   // Adds to the gradient of a value: takes `gradient` as it is, or sums.
   void contribute(Value value, TensorId gradient, LayerId from);
   TensorId parameter_gradient(ParameterId parameter, Role role, LayerId layer, Access& access);
   void arrive(ParameterId parameter);
   // updates.cpp
   void update(ParameterId parameter, TensorId norm);
+  void update_together(TensorId norm);  // those that wait
+  void new_update(std::span<const ParameterId> parameters, TensorId norm);
   void update_all_clipped();
 
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
@@ -85,6 +92,8 @@ class StepAssembler {
   std::vector<std::size_t> first_value_;  // by layer: its first value in the flat tables
   std::vector<TensorId> values_;          // by flat value
   std::vector<TensorId> gradients_;       // by flat value: the sum so far
+  std::vector<TensorId> second_gradients_;  // by flat value: to be added to that by sums_gradients()
+  std::vector<ParameterId> small_;        // parameters that wait to be updated together
   std::vector<std::int32_t> number_;      // by layer: its forward step
   std::vector<bool> needs_;               // by layer: something at or before it is trained
   std::vector<ParameterState> parameters_;

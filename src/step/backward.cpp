@@ -1,19 +1,35 @@
 // The backward pass. Gradients flow through contribute(): a value with one consumer gets
 // that consumer's gradient as it is, one with several gets sums as they arrive, so that at
 // most two partial gradients are alive at a time.
+#include <algorithm>
+
 #include "step/assembler.h"
 
 namespace tide {
 
+bool StepAssembler::sums_gradients(Value value) const {
+  const Layer& producer = layer(value.layer);
+  if (!step_.options.fuse || producer.kind != LayerKind::batch_norm) return false;
+  // Without relu, the gradient of a second input is that of the output itself.
+  return producer.inputs.size() == 1 || producer.as<BatchNormOptions>().relu;
+}
+
 void StepAssembler::contribute(Value value, TensorId gradient, LayerId from) {
   TensorId& sum = gradients_[flat(value)];
+  TensorId& second = second_gradients_[flat(value)];
   if (!sum.valid()) {
     sum = gradient;
     return;
   }
+  if (sums_gradients(value) && !second.valid()) {
+    second = gradient;
+    return;
+  }
+  const TensorId addend = second.valid() ? second : gradient;
+  if (second.valid()) second = gradient;
   const TensorId total = new_tensor(TensorClass::activation_gradient, batch_shape(value), value.layer, Role::dy, value.output);
   new_task(TaskKind::sum_gradients, value.layer, backward_step(from),
-           {{Role::x, sum, Access::read, 0}, {Role::x, gradient, Access::read, 1}, {Role::y, total, Access::write}});
+           {{Role::x, sum, Access::read, 0}, {Role::x, addend, Access::read, 1}, {Role::y, total, Access::write}});
   allow_in_place(Role::x, Role::y);
   sum = total;
 }
@@ -129,15 +145,25 @@ void StepAssembler::backward_weighted(LayerId id, TensorId dy) {
 void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
   const Layer& current = layer(id);
   const Value input = current.inputs[0];
-  std::vector<NewOperand> operands{{Role::x, value_tensor(input)},
-                                   {Role::dy, dy},
-                                   {Role::weight, parameters_[current.parameters[0].index()].value},
-                                   {Role::mean, saved_mean_[id.index()]},
-                                   {Role::inverse_deviation, saved_deviation_[id.index()]}};
-  TensorId dx;
+  const bool adds = current.inputs.size() == 2, relu = current.as<BatchNormOptions>().relu;
+  const TensorId second_dy = second_gradients_[flat({id, 0})];
+  std::vector<NewOperand> operands{{Role::x, value_tensor(input)}};
+  // Where relu was 0 follows from y; without a second input, from x as well.
+  if (relu && adds) operands.push_back({Role::y, output_tensor(id)});
+  operands.push_back({Role::dy, dy});
+  if (second_dy.valid()) operands.push_back({Role::dy, second_dy});
+  operands.push_back({Role::weight, parameters_[current.parameters[0].index()].value});
+  if (relu && !adds) operands.push_back({Role::bias, parameters_[current.parameters[1].index()].value});
+  operands.push_back({Role::mean, saved_mean_[id.index()]});
+  operands.push_back({Role::inverse_deviation, saved_deviation_[id.index()]});
+  TensorId dx, second_dx;
   if (needs_gradient(input)) {
     dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx);
-    operands.push_back({Role::dx, dx, Access::write});
+    operands.push_back({Role::dx, dx, Access::write, 0});
+  }
+  if (adds && relu && needs_gradient(current.inputs[1])) {
+    second_dx = new_tensor(TensorClass::activation_gradient, batch_shape(current.inputs[1]), id, Role::dx, 1);
+    operands.push_back({Role::dx, second_dx, Access::write, 1});
   }
   if (trains(current)) {
     for (std::size_t k = 0; k < 2; ++k) {
@@ -147,13 +173,20 @@ void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
       operands.push_back({role, gradient, access});
     }
   }
-  new_task(TaskKind::backward, id, backward_step(id), operands);
-  if (dx.valid()) {
-    allow_in_place(Role::dy, Role::dx);
-    allow_in_place(Role::x, Role::dx);
+  if (std::none_of(operands.begin(), operands.end(), [](const NewOperand& o) { return o.access != Access::read; })) {
+    // Frozen, on top of nothing that is trained: only the second input's gradient goes on.
+    if (adds && needs_gradient(current.inputs[1])) contribute(current.inputs[1], dy, id);
+    return;
   }
+  new_task(TaskKind::backward, id, backward_step(id), operands);
+  allow_in_place(Role::dy, Role::dx);
+  allow_in_place(Role::y, Role::dx);
+  // What is fused sums and masks before it reads x once more.
+  if (!relu && !second_dy.valid()) allow_in_place(Role::x, Role::dx);
   for (const ParameterId parameter : current.parameters) arrive(parameter);
   if (dx.valid()) contribute(input, dx, id);
+  if (second_dx.valid()) contribute(current.inputs[1], second_dx, id);
+  if (adds && !relu && needs_gradient(current.inputs[1])) contribute(current.inputs[1], dy, id);
 }
 
 void StepAssembler::backward_elementwise(LayerId id, TensorId dy) {

@@ -24,6 +24,9 @@ Network insert_forks(const Network& network) {
       input = source.value;
       if (source.forked) ++source.value.output;
     }
+    // Masks are those of the network as it was.
+    if (auto* const dropout = std::get_if<DropoutOptions>(&layer.options); dropout != nullptr && dropout->stream < 0)
+      dropout->stream = static_cast<std::int64_t>(i);
     const LayerId id(result.layers.size());
     const std::vector<Shape> outputs = layer.outputs;
     const std::string name = layer.name;

@@ -15,6 +15,11 @@ void StepAssembler::forward(LayerId id) {
                            Role::labels, 0, {}, DataType::i32);
     for (const TensorId tensor : {values_[flat({id, 0})], labels_})
       if (tensor.valid()) step_.storages[storage_of(tensor).index()].entry = tensor;  // filled by the host
+    if (step_.options.activations == DataType::f32) return;
+    // The host fills in floats; the layers read what this task makes of them.
+    const TensorId batch = values_[flat({id, 0})];
+    values_[flat({id, 0})] = new_tensor(TensorClass::activation, batch_shape({id, 0}), id, Role::y);
+    new_task(TaskKind::forward, id, 1, {{Role::x, batch}, {Role::y, output_tensor(id), Access::write}});
     return;
   }
   if (current.kind == LayerKind::flatten || (current.kind == LayerKind::dropout && !training)) {
@@ -27,11 +32,14 @@ void StepAssembler::forward(LayerId id) {
     operands.push_back({Role::x, inputs[i], Access::read, static_cast<std::int16_t>(i)});
   for (std::size_t o = 0; o < current.outputs.size(); ++o) {
     const Value value{id, static_cast<std::int32_t>(o)};
-    values_[flat(value)] = new_tensor(TensorClass::activation, batch_shape(value), id, Role::y, static_cast<std::int32_t>(o));
+    // A loss is too small to save bytes on.
+    const bool loss = current.kind == LayerKind::softmax_cross_entropy;
+    values_[flat(value)] = new_tensor(TensorClass::activation, batch_shape(value), id, Role::y, static_cast<std::int32_t>(o), {},
+                                      loss ? std::optional(DataType::f32) : std::nullopt);
   }
   const TensorId y = output_tensor(id);
 
-  if (current.kind == LayerKind::batch_norm) return forward_batch_norm(id, inputs[0], y);
+  if (current.kind == LayerKind::batch_norm) return forward_batch_norm(id, operands, y);
 
   for (std::size_t k = 0; k < current.parameters.size(); ++k)
     operands.push_back({k == 0 ? Role::weight : Role::bias, parameters_[current.parameters[k].index()].value});
@@ -67,14 +75,13 @@ void StepAssembler::forward(LayerId id) {
   }
 }
 
-void StepAssembler::forward_batch_norm(LayerId id, TensorId x, TensorId y) {
+void StepAssembler::forward_batch_norm(LayerId id, std::vector<NewOperand> operands, TensorId y) {
   const Layer& current = layer(id);
-  std::vector<NewOperand> operands{{Role::x, x},
-                                   {Role::weight, parameters_[current.parameters[0].index()].value},
+  operands.insert(operands.end(), {{Role::weight, parameters_[current.parameters[0].index()].value},
                                    {Role::bias, parameters_[current.parameters[1].index()].value},
                                    {Role::running_mean, statistics_[id.index()][0]},
                                    {Role::running_variance, statistics_[id.index()][1]},
-                                   {Role::y, y, Access::write}};
+                                   {Role::y, y, Access::write}});
   if (step_.options.training) {
     const Shape per_channel{1, current.outputs[0].channels, 1, 1};
     saved_mean_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::mean);

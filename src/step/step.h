@@ -92,7 +92,7 @@ enum class TaskKind : std::uint8_t {
   backward_weights,
   sum_gradients,     // y = x0 + x1 + ...: gradients of a value with several consumers
   norm,              // sum of squares of all gradients, for clipping
-  update,            // of one parameter
+  update,            // of a parameter, or of several small ones
 };
 inline constexpr int kTaskKinds = static_cast<int>(TaskKind::update) + 1;
 [[nodiscard]] std::string_view kind_name(TaskKind kind);
@@ -137,7 +137,9 @@ struct StepOptions {
   std::int64_t batch = 1;
   Rules rules = Rules::minimal;
   bool training = true;  // false: forward only, with running statistics and no dropout
-  OptimizerOptions optimizer;
+  OptimizerOptions optimizer = {};
+  bool fuse = false;                         // see fuse.h; minimal rules only
+  DataType activations = DataType::f32;      // storage of layer outputs and their gradients; or bf16
 };
 
 struct Step {

@@ -1,23 +1,44 @@
 #include "step/assembler.h"
 
 namespace tide {
+namespace {
+
+// Parameters up to this size are updated together, up to this many at a time.
+constexpr std::int64_t kSmallBytes = 64 << 10;
+constexpr std::size_t kTogether = 64;
+
+}  // namespace
 
 void StepAssembler::update(ParameterId parameter, TensorId norm) {
-  ParameterState& state = parameters_[parameter.index()];
-  std::vector<NewOperand> operands{{Role::gradient, state.gradient}};
+  const Bytes bytes = bytes_of(network_->parameters[parameter.index()].shape, DataType::f32);
+  if (!step_.options.fuse || bytes > Bytes(kSmallBytes)) return new_update({&parameter, 1}, norm);
+  small_.push_back(parameter);
+  if (small_.size() == kTogether) update_together(norm);
+}
+
+void StepAssembler::update_together(TensorId norm) {
+  if (!small_.empty()) new_update(small_, norm);
+  small_.clear();
+}
+
+void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId norm) {
+  std::vector<NewOperand> operands;
+  // One operand of each parameter that has it.
+  const auto add = [&](Role role, TensorId ParameterState::* tensor, Access access) {
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const TensorId id = parameters_[parameters[p].index()].*tensor;
+      if (id.valid()) operands.push_back({role, access == Access::read ? id : successor(id), access, static_cast<std::int16_t>(p)});
+    }
+  };
+  add(Role::gradient, &ParameterState::gradient, Access::read);
   if (norm.valid()) operands.push_back({Role::norm, norm});
-  const bool first = state.first_moment.valid();
-  const bool second = state.second_moment.valid();
-  operands.push_back({Role::weight, state.value});
-  if (first) operands.push_back({Role::first_moment, state.first_moment});
-  if (second) operands.push_back({Role::second_moment, state.second_moment});
-  operands.push_back({Role::weight, successor(state.value), Access::write});
-  if (first) operands.push_back({Role::first_moment, successor(state.first_moment), Access::write});
-  if (second) operands.push_back({Role::second_moment, successor(state.second_moment), Access::write});
-  new_task(TaskKind::update, state.layer, 0, operands);
-  allow_in_place(Role::weight, Role::weight);
-  allow_in_place(Role::first_moment, Role::first_moment);
-  allow_in_place(Role::second_moment, Role::second_moment);
+  for (const Access access : {Access::read, Access::write}) {
+    add(Role::weight, &ParameterState::value, access);
+    add(Role::first_moment, &ParameterState::first_moment, access);
+    add(Role::second_moment, &ParameterState::second_moment, access);
+  }
+  new_task(TaskKind::update, parameters_[parameters[0].index()].layer, 0, operands);
+  declare_in_place();
 }
 
 void StepAssembler::update_all_clipped() {
@@ -30,6 +51,7 @@ void StepAssembler::update_all_clipped() {
   new_task(TaskKind::norm, LayerId(0), 0, operands);
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (parameters_[p].gradient.valid()) update(ParameterId(p), norm);
+  update_together(norm);
 }
 
 }  // namespace tide

@@ -1,7 +1,9 @@
 // Batch normalization over NHWC: x is rows x channels. Statistics are taken a block of rows
 // at a time and merged in double precision (Chan et al.), so that one pass over memory is as
 // accurate as two.
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "backend/cpu/clones.h"
 #include "backend/cpu/parallel.h"
@@ -74,6 +76,59 @@ TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index chan
   }
 }
 
+// Results of fused rows are made here, a piece at a time, because they may replace operands
+// that the next expression still reads.
+constexpr Index kPiece = 1024;
+
+// y = max(0, normalized x + other), where `other` may be null or y, and max only with `relu`.
+TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows,
+                                      Index channels, const float* mean, const float* factor, const float* shift) {
+  alignas(64) std::array<float, kPiece> piece;
+  for (Index r = 0; r < rows; ++r)
+    for (Index begin = 0; begin < channels; begin += kPiece) {
+      const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
+#pragma omp simd
+      for (Index c = 0; c < count; ++c) piece[c] = (x[at + c] - mean[begin + c]) * factor[begin + c] + shift[begin + c];
+      if (other != nullptr)
+#pragma omp simd
+        for (Index c = 0; c < count; ++c) piece[c] += other[at + c];
+      if (relu)
+#pragma omp simd
+        for (Index c = 0; c < count; ++c) piece[c] = std::max(piece[c], 0.0F);
+      std::copy_n(piece.data(), count, y + at);
+    }
+}
+
+// Where relu let gradients through: where y, or else the normalized x, is above 0.
+struct Gate {
+  const float* y;
+  const float *x, *mean, *factor, *shift;
+};
+
+// g = the sum of one or two gradients where the gate is open; g may be any of them, or y.
+TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row,
+                           Index end_row, Index channels) {
+  alignas(64) std::array<float, kPiece> piece;
+  for (Index r = begin_row; r < end_row; ++r)
+    for (Index begin = 0; begin < channels; begin += kPiece) {
+      const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
+      std::copy_n(dy + at, count, piece.data());
+      if (second != nullptr)
+#pragma omp simd
+        for (Index c = 0; c < count; ++c) piece[c] += second[at + c];
+      if (gate.y != nullptr) {
+#pragma omp simd
+        for (Index c = 0; c < count; ++c) piece[c] = gate.y[at + c] > 0 ? piece[c] : 0.0F;
+      } else if (gate.x != nullptr) {
+        const float *mean = gate.mean + begin, *factor = gate.factor + begin, *shift = gate.shift + begin;
+#pragma omp simd
+        for (Index c = 0; c < count; ++c)
+          piece[c] = (gate.x[at + c] - mean[c]) * factor[c] + shift[c] > 0 ? piece[c] : 0.0F;
+      }
+      std::copy_n(piece.data(), count, g + at);
+    }
+}
+
 // dx = factor * dy + slope * (x - mean) + offset; dx may be dy or x.
 TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels,
                                const float* mean, const float* factor, const float* slope, const float* offset) {
@@ -95,18 +150,35 @@ void write_all_rows(float* y, Index rows, Index channels, bool elsewhere, int th
 }
 
 // What forward, replay and evaluation share, so that they give the same bits.
-void normalize(const Launch& launch, std::size_t x, std::size_t y, std::size_t scale, std::size_t shift,
-               const float* mean, const float* inverse_deviation, float* factor, Index rows, Index channels,
-               int threads) {
-  const auto* weights = input_of<float>(launch, scale);
-  for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * inverse_deviation[c];
-  const auto* from = input_of<float>(launch, x);
-  auto* to = output_of<float>(launch, y);
-  const auto* offset = input_of<float>(launch, shift);
-  write_all_rows(to, rows, channels, to != from, threads, [&](Index row, Index size, float* target) {
-    normalize_rows(from + row * channels, target, size, channels, mean, factor, offset);
-  });
-}
+struct Normalization {
+  explicit Normalization(const TaskView& view)
+      : x(view.read(Role::x)),
+        other(view.find_read(Role::x, 1)),
+        scale(view.read(Role::weight)),
+        shift(view.read(Role::bias)),
+        y(view.written(Role::y)),
+        relu(view.options<BatchNormOptions>().relu) {}
+
+  void run(const Launch& launch, const float* mean, const float* inverse_deviation, float* factor, Index rows,
+           Index channels, int threads) const {
+    const auto* weights = input_of<float>(launch, scale);
+    for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * inverse_deviation[c];
+    const auto *from = input_of<float>(launch, x), *offset = input_of<float>(launch, shift);
+    const auto* added = other ? input_of<float>(launch, *other) : nullptr;
+    auto* to = output_of<float>(launch, y);
+    write_all_rows(to, rows, channels, to != from && to != added, threads, [&](Index row, Index size, float* target) {
+      const Index at = row * channels;
+      if (added == nullptr && !relu) return normalize_rows(from + at, target, size, channels, mean, factor, offset);
+      normalize_fused_rows(from + at, added != nullptr ? added + at : nullptr, relu, target, size, channels, mean,
+                           factor, offset);
+    });
+  }
+
+  std::size_t x;
+  std::optional<std::size_t> other;
+  std::size_t scale, shift, y;
+  bool relu;
+};
 
 // What a reduction over one part of the rows needs.
 struct Partial {
@@ -141,15 +213,14 @@ void reduce_rows(std::byte* workspace, Index rows, Index channels, Index parts, 
 
 Recipe training_recipe(const TaskView& view, Index rows, Index channels, int threads) {
   const BatchNormOptions options = view.options<BatchNormOptions>();
-  const std::size_t x = view.read(Role::x), y = view.written(Role::y), scale = view.read(Role::weight),
-                    shift = view.read(Role::bias);
+  const Normalization normalization(view);
   const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
   const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
   const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
   const Index parts = std::min<Index>(threads, rows);
   const Index partial_bytes = parts * Partial::bytes(channels);
   const auto kernel = [=](const Launch& launch) {
-    const auto* from = input_of<float>(launch, x);
+    const auto* from = input_of<float>(launch, normalization.x);
     reduce_rows(launch.workspace, rows, channels, parts, threads,
                 [&](const Partial& p, Index row, Index size, Index before) {
                   add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first,
@@ -176,8 +247,8 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
       output_of<float>(launch, new_variance)[c] =
           static_cast<float>((1 - momentum) * variance_before + momentum * squares * unbiased);
     }
-    normalize(launch, x, y, scale, shift, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes),
-              rows, channels, threads);
+    normalization.run(launch, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
+                      channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
 }
@@ -186,8 +257,7 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
 Recipe fixed_recipe(const TaskView& view, Index rows, Index channels, int threads) {
   const bool replay = view.kind() == TaskKind::replay;
   const double epsilon = view.options<BatchNormOptions>().epsilon;
-  const std::size_t x = view.read(Role::x), y = view.written(Role::y), scale = view.read(Role::weight),
-                    shift = view.read(Role::bias);
+  const Normalization normalization(view);
   const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
   const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
   const auto kernel = [=](const Launch& launch) {
@@ -199,27 +269,79 @@ Recipe fixed_recipe(const TaskView& view, Index rows, Index channels, int thread
         made[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(deviations[c]) + epsilon));
       deviations = made;
     }
-    normalize(launch, x, y, scale, shift, input_of<float>(launch, mean), deviations, factor, rows, channels, threads);
+    normalization.run(launch, input_of<float>(launch, mean), deviations, factor, rows, channels, threads);
   };
   return recipe(kernel, Bytes(channels * (replay ? 4 : 8)));
 }
 
+std::optional<std::size_t> gradient_of_input(const TaskView& view, std::int16_t input) {
+  for (const std::size_t position : view.all_written(Role::dx))
+    if (view.operand(position).index == input) return position;
+  return {};
+}
+
+// What comes before the backward pass of a fused batch norm: its gradients summed where relu was
+// open. They go where they are wanted in the end: the second input's gradient is just that, and
+// the first one's is made from it in place.
+class GradientGate {
+ public:
+  explicit GradientGate(const TaskView& view)
+      : x_(view.read(Role::x)),
+        dy_(view.read(Role::dy)),
+        scale_(view.read(Role::weight)),
+        mean_(view.read(Role::mean)),
+        deviation_(view.read(Role::inverse_deviation)),
+        second_(view.find_read(Role::dy, 1)),
+        y_(view.find_read(Role::y)),
+        shift_(view.find_read(Role::bias)),
+        target_(gradient_of_input(view, 1)),
+        needed_(second_ || view.options<BatchNormOptions>().relu) {
+    if (!target_) target_ = gradient_of_input(view, 0);
+  }
+  [[nodiscard]] bool needed() const { return needed_; }
+  [[nodiscard]] bool needs_memory() const { return needed_ && !target_; }
+
+  const float* run(const Launch& launch, float* factor, std::byte* memory, Index rows, Index channels,
+                   int threads) const {
+    const auto* weights = input_of<float>(launch, scale_);
+    const auto* deviations = input_of<float>(launch, deviation_);
+    for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * deviations[c];
+    const Gate gate{y_ ? input_of<float>(launch, *y_) : nullptr, shift_ ? input_of<float>(launch, x_) : nullptr,
+                    input_of<float>(launch, mean_), factor, shift_ ? input_of<float>(launch, *shift_) : nullptr};
+    const auto* first = input_of<float>(launch, dy_);
+    const auto* second = second_ ? input_of<float>(launch, *second_) : nullptr;
+    auto* made = target_ ? output_of<float>(launch, *target_) : reinterpret_cast<float*>(memory);
+    parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
+      gate_rows(gate, first, second, made, begin, end, channels);
+    });
+    return made;
+  }
+
+ private:
+  std::size_t x_, dy_, scale_, mean_, deviation_;
+  std::optional<std::size_t> second_, y_, shift_, target_;
+  bool needed_;
+};
+
 Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int threads) {
   const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight);
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
-  const auto dx = view.find_written(Role::dx), d_scale = view.find_written(Role::d_weight),
-             d_shift = view.find_written(Role::d_bias);
+  const auto d_scale = view.find_written(Role::d_weight), d_shift = view.find_written(Role::d_bias);
+  const auto dx = gradient_of_input(view, 0);
   const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
   const Index parts = std::min<Index>(threads, rows);
-  const Index partial_bytes = parts * Partial::bytes(channels);
+  const Index partial_bytes = parts * Partial::bytes(channels), scratch_bytes = partial_bytes + channels * 12;
+  const GradientGate gate(view);
   const auto kernel = [=](const Launch& launch) {
-    const auto *values = input_of<float>(launch, x), *gradients = input_of<float>(launch, dy);
+    auto* factor = reinterpret_cast<float*>(launch.workspace + partial_bytes);
+    const auto* values = input_of<float>(launch, x);
+    const float* gradients = input_of<float>(launch, dy);
+    if (gate.needed()) gradients = gate.run(launch, factor, launch.workspace + scratch_bytes, rows, channels, threads);
     const auto *means = input_of<float>(launch, mean), *deviations = input_of<float>(launch, deviation);
     reduce_rows(launch.workspace, rows, channels, parts, threads, [&](const Partial& p, Index row, Index size, Index) {
       add_gradient_block(values + row * channels, gradients + row * channels, means, size, channels, p.block_first,
                          p.block_second, p.first, p.second);
     });
-    auto* factor = reinterpret_cast<float*>(launch.workspace + partial_bytes);
     float *slope = factor + channels, *offset = slope + channels;
     for (Index c = 0; c < channels; ++c) {
       double sum = 0, product = 0;
@@ -250,7 +372,7 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
                                    factor, slope, offset);
                    });
   };
-  return recipe(kernel, Bytes(partial_bytes + channels * 12));
+  return recipe(kernel, Bytes(scratch_bytes + (gate.needs_memory() ? rows * channels * 4 : 0)));
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ class CpuBackend final : public Backend {
   }
 
   void annotate(Step& step) const override {
+    if (step.options.activations != DataType::f32)
+      throw Error("the cpu backend computes in fp32 only; use --precision fp32, or --backend cuda");
     context_->use_threads();
     step.backend = description();
     for (const Tensor& tensor : step.tensors)

@@ -37,7 +37,7 @@ Recipe dropout_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
   threads = team_for(shape.elements(), threads);
   const auto rate = static_cast<float>(view.options<DropoutOptions>().rate);
-  const auto layer = static_cast<std::uint32_t>(view.layer_id().index());
+  const auto layer = view.random_stream();
   constexpr std::int64_t kBlocks = 1024;  // of four numbers, drawn by one thread at a time
   const std::int64_t per_sample = shape.per_sample();
   const std::int64_t chunks = (per_sample + 4 * kBlocks - 1) / (4 * kBlocks);

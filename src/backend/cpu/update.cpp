@@ -99,16 +99,24 @@ Index stored_floats(const TaskView& view, std::size_t position) {
 }  // namespace
 
 Recipe update_recipe(const TaskView& view, int threads) {
+  struct Positions {
+    std::size_t gradient, weight, new_weight;
+    std::optional<std::size_t> first, second, new_first, new_second;
+    Index count;
+  };
+  std::vector<Positions> parameters;
+  for (std::size_t nth = 0; nth < view.all_read(Role::gradient).size(); ++nth) {
+    const std::size_t weight = view.read(Role::weight, nth);
+    parameters.push_back({view.read(Role::gradient, nth), weight, view.written(Role::weight, nth),
+                          view.find_read(Role::first_moment, nth), view.find_read(Role::second_moment, nth),
+                          view.find_written(Role::first_moment, nth), view.find_written(Role::second_moment, nth),
+                          stored_floats(view, weight)});
+  }
   const OptimizerOptions options = view.step().options.optimizer;
-  const std::size_t gradient = view.read(Role::gradient), weight = view.read(Role::weight),
-                    new_weight = view.written(Role::weight);
   const auto norm = view.find_read(Role::norm);
-  const auto first = view.find_read(Role::first_moment), second = view.find_read(Role::second_moment);
-  const auto new_first = view.find_written(Role::first_moment), new_second = view.find_written(Role::second_moment);
-  const Index count = stored_floats(view, weight);
   const bool has_velocity = options.kind == OptimizerKind::momentum || options.kind == OptimizerKind::nesterov;
   const auto function = options.kind == OptimizerKind::sgd ? sgd : has_velocity ? momentum : adam;
-  return recipe([=](const Launch& launch) {
+  return recipe([=, parameters = std::move(parameters)](const Launch& launch) {
     double clip = 1;
     if (norm)
       clip =
@@ -116,15 +124,17 @@ Recipe update_recipe(const TaskView& view, int threads) {
     const Rates rates = rates_of(options, *launch.state, clip);
     const auto old = [&](auto position) { return position ? input_of<float>(launch, *position) : nullptr; };
     const auto made = [&](auto position) { return position ? output_of<float>(launch, *position) : nullptr; };
-    const Arrays arrays{input_of<float>(launch, gradient),
-                        input_of<float>(launch, weight),
-                        old(first),
-                        old(second),
-                        output_of<float>(launch, new_weight),
-                        made(new_first),
-                        made(new_second)};
-    parallel_ranges(threads, count, kElementGrain,
-                    [&](Index begin, Index end) { function(rates, arrays, begin, end); });
+    for (const Positions& p : parameters) {
+      const Arrays arrays{input_of<float>(launch, p.gradient),
+                          input_of<float>(launch, p.weight),
+                          old(p.first),
+                          old(p.second),
+                          output_of<float>(launch, p.new_weight),
+                          made(p.new_first),
+                          made(p.new_second)};
+      parallel_ranges(threads, p.count, kElementGrain,
+                      [&](Index begin, Index end) { function(rates, arrays, begin, end); });
+    }
   });
 }
 

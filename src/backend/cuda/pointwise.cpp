@@ -42,7 +42,7 @@ Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t from = view.is_forward() ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
   const Shape shape = view.input();
-  const DropoutShape dropout{shape.batch, shape.per_sample(), static_cast<std::uint32_t>(view.layer_id().index()),
+  const DropoutShape dropout{shape.batch, shape.per_sample(), view.random_stream(),
                              static_cast<float>(view.options<DropoutOptions>().rate)};
   return recipe([=](const Launch& launch) {
     context->set_state(*launch.state);

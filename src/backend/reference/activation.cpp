@@ -33,7 +33,7 @@ void run_dropout(const ReferenceTask& task) {
   const Values& from = forward ? task.in(Role::x) : task.in(Role::dy);
   Values& to = forward ? task.out(Role::y) : task.out(Role::dx);
   const double rate = task.view.options<DropoutOptions>().rate;
-  const auto layer = static_cast<std::uint32_t>(task.view.layer_id().index());
+  const auto layer = task.view.random_stream();
   const auto per_sample = static_cast<std::size_t>(task.view.input().per_sample());
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::size_t sample = i / per_sample, element = i % per_sample;

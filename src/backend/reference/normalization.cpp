@@ -28,6 +28,8 @@ void normalize(const ReferenceTask& task, const Values& mean, const Values& inve
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = i % mean.size();
     y[i] = (x[i] - mean[c]) * inverse_deviation[c] * scale[c] + shift[c];
+    if (task.view.find_read(Role::x, 1)) y[i] += task.in(Role::x, 1)[i];
+    if (task.view.options<BatchNormOptions>().relu) y[i] = std::max(y[i], 0.0);
   }
 }
 
@@ -71,9 +73,33 @@ void for_each_neighbour(std::int64_t c, std::int64_t size, std::int64_t channels
 
 }  // namespace
 
+namespace {
+
+// The sum of the gradients of y, where relu was open.
+Values arriving_gradient(const ReferenceTask& task) {
+  Values sum = task.in(Role::dy);
+  if (task.view.find_read(Role::dy, 1))
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += task.in(Role::dy, 1)[i];
+  if (!task.view.options<BatchNormOptions>().relu) return sum;
+  const bool has_y = task.view.find_read(Role::y).has_value();
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const auto normalized = [&] {
+      const std::size_t c = i % task.in(Role::mean).size();
+      return (task.in(Role::x)[i] - task.in(Role::mean)[c]) * task.in(Role::inverse_deviation)[c] *
+                 task.in(Role::weight)[c] +
+             task.in(Role::bias)[c];
+    };
+    if ((has_y ? task.in(Role::y)[i] : normalized()) <= 0) sum[i] = 0;
+  }
+  return sum;
+}
+
+}  // namespace
+
 void run_batch_norm(const ReferenceTask& task) {
   if (task.view.is_forward()) return batch_norm_forward(task);
-  const Values &x = task.in(Role::x), &dy = task.in(Role::dy), &scale = task.in(Role::weight);
+  const Values &x = task.in(Role::x), &scale = task.in(Role::weight);
+  const Values dy = arriving_gradient(task);
   const Values &mean = task.in(Role::mean), &inverse_deviation = task.in(Role::inverse_deviation);
   const std::size_t channels = mean.size();
   const auto count = static_cast<double>(x.size() / channels);
@@ -83,8 +109,12 @@ void run_batch_norm(const ReferenceTask& task) {
     sum[i % channels] += dy[i];
     product_sum[i % channels] += dy[i] * normalized(i);
   }
-  if (task.writes(Role::dx)) {
-    Values& dx = task.out(Role::dx);
+  for (std::size_t nth = 0; nth < task.view.all_written(Role::dx).size(); ++nth) {
+    Values& dx = task.out(Role::dx, nth);
+    if (task.view.operand(task.view.written(Role::dx, nth)).index == 1) {
+      dx = dy;  // of the second input
+      continue;
+    }
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t c = i % channels;
       dx[i] = scale[c] * inverse_deviation[c] * (dy[i] - sum[c] / count - normalized(i) * product_sum[c] / count);

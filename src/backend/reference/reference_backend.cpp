@@ -3,6 +3,7 @@
 #include "backend/logical_order.h"
 #include "backend/make.h"
 #include "backend/reference/run.h"
+#include "base/bfloat16.h"
 
 namespace tide {
 namespace {
@@ -27,6 +28,7 @@ Values load(const Tensor& tensor, const std::byte* memory) {
     case DataType::f32: load_as<float>(memory, values); break;
     case DataType::i32: load_as<std::int32_t>(memory, values); break;
     case DataType::u8: load_as<std::uint8_t>(memory, values); break;
+    case DataType::bf16: load_as<BFloat16>(memory, values); break;
   }
   return values;
 }
@@ -36,6 +38,7 @@ void store(const Tensor& tensor, const Values& values, std::byte* memory) {
     case DataType::f32: return store_as<float>(values, memory);
     case DataType::i32: return store_as<std::int32_t>(values, memory);
     case DataType::u8: return store_as<std::uint8_t>(values, memory);
+    case DataType::bf16: return store_as<BFloat16>(values, memory);
   }
 }
 
@@ -49,7 +52,7 @@ void renormalize(const Step& step, TaskId task, std::vector<Values>& values, con
   std::vector<Values*> operands;
   for (const Operand& operand : again.operands()) {
     const bool made = operand.role == Role::mean || operand.role == Role::inverse_deviation || operand.role == Role::y;
-    operands.push_back(&values[made ? view.written(operand.role) : view.read(operand.role)]);
+    operands.push_back(&values[made ? view.written(operand.role) : view.read(operand.role, static_cast<std::size_t>(operand.index))]);
   }
   run_reference(step, replay, operands, state);
 }

@@ -31,7 +31,7 @@ void run_reference(const Step& step, TaskId id, std::span<Values* const> operand
     case LayerKind::concat:
     case LayerKind::split:
     case LayerKind::fork: return run_join(task);
-    case LayerKind::input:
+    case LayerKind::input: task.out(Role::y) = task.in(Role::x); return;
     case LayerKind::flatten: break;
   }
   throw Error("task '{}' has nothing to run", task_name(step, id));

@@ -1,0 +1,99 @@
+#include "step/fuse.h"
+
+namespace tide {
+namespace {
+
+// What becomes of a layer.
+struct Fate {
+  LayerId into;      // the layer that takes it in; itself where nothing does
+  bool relu = false;
+  LayerId addition;  // whose other input it takes in
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const Network& network) : network_(network), fates_(network.layers.size()) {
+    consumers_.resize(network.layers.size());
+    uses_.resize(network.layers.size(), 0);
+    for (std::size_t l = 0; l < network.layers.size(); ++l) {
+      fates_[l].into = LayerId(l);
+      for (const Value& input : network.layers[l].inputs) {
+        consumers_[input.layer.index()] = LayerId(l);
+        ++uses_[input.layer.index()];
+      }
+    }
+  }
+
+  Network fuse() {
+    for (std::size_t l = 0; l < network_.layers.size(); ++l)
+      if (network_.layers[l].kind == LayerKind::batch_norm) decide(LayerId(l));
+    return rewrite();
+  }
+
+ private:
+  [[nodiscard]] const Layer& layer(LayerId id) const { return network_.layer(id); }
+  // The one consumer of a layer's output; invalid where there are more, or none.
+  [[nodiscard]] LayerId only_consumer(LayerId id) const {
+    return uses_[id.index()] == 1 ? consumers_[id.index()] : LayerId();
+  }
+  [[nodiscard]] bool is(LayerId id, LayerKind kind) const { return id.valid() && layer(id).kind == kind; }
+
+  void decide(LayerId norm) {
+    Fate& fate = fates_[norm.index()];
+    LayerId last = norm;
+    const LayerId add = only_consumer(norm);
+    // The addition goes to the later of two batch norms: its other input is there by then.
+    const bool joins = is(add, LayerKind::add) && layer(add).inputs.size() == 2 &&
+                       layer(add).inputs[0].layer != layer(add).inputs[1].layer &&
+                       layer(add).outputs == layer(norm).outputs && other_input(add, norm).layer < norm;
+    if (joins) {
+      fate.addition = add;
+      fates_[add.index()].into = norm;
+      last = add;
+    }
+    const LayerId relu = only_consumer(last);
+    if (is(relu, LayerKind::relu)) {
+      fate.relu = true;
+      fates_[relu.index()].into = norm;
+    }
+  }
+
+  [[nodiscard]] Value other_input(LayerId add, LayerId norm) const {
+    const auto& inputs = layer(add).inputs;
+    return inputs[0].layer == norm ? inputs[1] : inputs[0];
+  }
+
+  Network rewrite() const {
+    Network result;
+    result.name = network_.name;
+    result.parameters = network_.parameters;
+    std::vector<LayerId> moved(network_.layers.size());
+    const auto renamed = [&](Value value) {
+      return Value{moved[fates_[value.layer.index()].into.index()], value.output};
+    };
+    for (std::size_t l = 0; l < network_.layers.size(); ++l) {
+      if (fates_[l].into != LayerId(l)) continue;
+      moved[l] = LayerId(result.layers.size());
+      Layer fused = network_.layers[l];
+      for (Value& input : fused.inputs) input = renamed(input);
+      if (fates_[l].addition.valid()) fused.inputs.push_back(renamed(other_input(fates_[l].addition, LayerId(l))));
+      if (fates_[l].relu) std::get<BatchNormOptions>(fused.options).relu = true;
+      // Masks stay what they are without the rewrites.
+      if (auto* const dropout = std::get_if<DropoutOptions>(&fused.options); dropout != nullptr && dropout->stream < 0)
+        dropout->stream = static_cast<std::int64_t>(l);
+      result.layers.push_back(std::move(fused));
+    }
+    return result;
+  }
+
+  const Network& network_;
+  std::vector<Fate> fates_;
+  std::vector<LayerId> consumers_;  // by layer: the last of its consumers
+  std::vector<std::int32_t> uses_;  // by layer: of all its outputs
+};
+
+}  // namespace
+
+Network fuse_layers(const Network& network) { return Fuser(network).fuse(); }
+
+}  // namespace tide

@@ -1,0 +1,18 @@
+// Rewrites that make fewer, larger tasks and fewer tensors of a network:
+//
+//   batch_norm -> relu                    one batch norm with relu
+//   batch_norm -> add(other) -> relu      one batch norm with a second input and relu
+//   batch_norm -> add(other)              one batch norm with a second input
+//
+// where nobody else reads what lies between. The layer that results has the name of the batch
+// norm. build_step() then also sums several gradients of a batch norm's output within its
+// backward task, and updates small parameters together.
+#pragma once
+
+#include "network/network.h"
+
+namespace tide {
+
+[[nodiscard]] Network fuse_layers(const Network& network);
+
+}  // namespace tide
