@@ -18,6 +18,7 @@ struct ConvolutionTask {
   ConvolutionProblem problem;
   std::size_t large = 0, small = 0, weights = 0;
   Shape output;  // of the layer: rows of y and dy
+  Element element = Element::f32;
   std::optional<std::size_t> bias, d_bias;
   std::size_t y_or_dy = 0;
   bool add_weights = false, add_bias = false;
@@ -61,6 +62,7 @@ ConvolutionTask task_of(const TaskView& view) {
   task.large = transposed ? of_output : of_input;
   task.small = transposed ? of_input : of_output;
   task.y_or_dy = of_output;
+  task.element = element_of(view, of_output);
   return task;
 }
 
@@ -71,12 +73,12 @@ void finish(const Context& context, const ConvolutionTask& task, const Launch& l
                           task.rows().rows, task.rows().channels),
           "adding a bias");
   if (task.d_bias)
-    check(launch_column_sums(context.stream(), task.rows(), input_of(launch, task.y_or_dy),
+    check(launch_column_sums(context.stream(), task.rows(), task.element, input_of(launch, task.y_or_dy),
                              output_of(launch, *task.d_bias), task.add_bias, launch.workspace),
           "the gradient of a bias");
 }
 
-std::size_t bias_workspace(const ConvolutionTask& task) { return task.d_bias ? column_sum_bytes(task.rows()) : 0; }
+std::size_t bias_workspace(const ConvolutionTask& task) { return task.d_bias ? column_sum_bytes(task.rows(), task.element) : 0; }
 
 // cuDNN overwrites: gradients that are added to go through the workspace, in front of its own.
 Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, const ConvolutionPlanPtr& plan) {

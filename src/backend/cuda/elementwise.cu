@@ -200,7 +200,7 @@ cudaError_t launch_sum(cudaStream_t stream, const Addends& addends, float* y, st
 
 cudaError_t launch_add_bias(cudaStream_t stream, float* y, const float* bias, std::int64_t rows,
                             std::int64_t channels) {
-  const ColumnGrid grid = ColumnGrid::of(rows, channels, 8192, 65535);
+  const ColumnGrid grid = ColumnGrid::of<float>(rows, channels, 8192, 65535);
   if (grid.width == 4)
     add_bias_kernel<4><<<grid.grid(), grid.block(), 0, stream>>>(y, bias, rows, grid);
   else

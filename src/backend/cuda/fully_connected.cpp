@@ -32,16 +32,17 @@ Recipe dense_recipe(const TaskView& view, const ContextPtr& context, const Dense
   }
   const bool add_bias = d_bias && view.accumulates(*d_bias);
   const RowsAndChannels dy{p.rows, p.outputs};
+  const Element element = element_of(view, b);
   Recipe recipe;
   for (const MatrixPlanPtr& plan : MatrixPlan::find(*context, problem)) {
     // The sums of the bias use the workspace behind the product.
-    const std::size_t workspace = std::max(plan->workspace(), d_bias ? column_sum_bytes(dy) : 0);
+    const std::size_t workspace = std::max(plan->workspace(), d_bias ? column_sum_bytes(dy, element) : 0);
     const Kernel kernel = [=](const Launch& launch) {
       plan->run(*context, input_of(launch, a), input_of(launch, b), output_of(launch, c),
                 bias ? input_of(launch, *bias) : nullptr, launch.workspace);
       if (d_bias)
-        check(launch_column_sums(context->stream(), dy, input_of(launch, b), output_of(launch, *d_bias), add_bias,
-                                 launch.workspace),
+        check(launch_column_sums(context->stream(), dy, element, input_of(launch, b), output_of(launch, *d_bias),
+                                 add_bias, launch.workspace),
               "the gradient of a bias");
     };
     recipe.push_back({algorithm_name(recipe.size()), bytes(workspace), [kernel] { return kernel; }});

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "backend/cuda/pack.cuh"
+
 namespace tide::cuda {
 
 inline constexpr int kThreads = 256;
@@ -22,16 +24,17 @@ __device__ inline std::int64_t thread_index() {
 // Rows x channels of NHWC memory on blocks of tx x ty threads. A thread keeps to one group of
 // `width` neighbouring channels and walks down the rows of its part.
 struct ColumnGrid {
-  int width;         // floats per thread: 4 where channels allow it
+  int width;         // elements per thread: 16 bytes of them where channels allow it, or 1
   int tx, ty;        // threads across channel groups and down rows
   int groups;        // of channels
   unsigned columns;  // blocks across
   unsigned parts;    // of the rows
   std::int64_t rows_per_part;
 
+  template <typename Type>
   static ColumnGrid of(std::int64_t rows, std::int64_t channels, std::int64_t wanted_blocks, std::int64_t most_parts) {
     ColumnGrid grid{};
-    grid.width = channels % 4 == 0 ? 4 : 1;
+    grid.width = channels % kPackOf<Type> == 0 ? kPackOf<Type> : 1;
     grid.groups = static_cast<int>(channels / grid.width);
     grid.tx = 1;
     while (grid.tx < 32 && grid.tx < grid.groups) grid.tx *= 2;
@@ -47,25 +50,6 @@ struct ColumnGrid {
   }
   [[nodiscard]] dim3 grid() const { return {columns, parts}; }
   [[nodiscard]] dim3 block() const { return {static_cast<unsigned>(tx), static_cast<unsigned>(ty)}; }
-};
-
-// `width` floats that are loaded and stored at once.
-template <int width>
-struct Pack;
-template <>
-struct Pack<4> {
-  float v[4];
-  __device__ static Pack load(const float* from) {
-    const float4 f = *reinterpret_cast<const float4*>(from);
-    return {{f.x, f.y, f.z, f.w}};
-  }
-  __device__ void store(float* to) const { *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]); }
-};
-template <>
-struct Pack<1> {
-  float v[1];
-  __device__ static Pack load(const float* from) { return {{*from}}; }
-  __device__ void store(float* to) const { *to = v[0]; }
 };
 
 }  // namespace tide::cuda

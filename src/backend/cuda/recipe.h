@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/context.h"
+#include "backend/cuda/element.h"
 #include "backend/task_view.h"
 
 namespace tide::cuda {
@@ -47,6 +48,10 @@ inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
 [[nodiscard]] Recipe channels_recipe(const TaskView& view, const ContextPtr& context);  // concat, split
 [[nodiscard]] Recipe norm_recipe(const TaskView& view, const ContextPtr& context);
 [[nodiscard]] Recipe update_recipe(const TaskView& view, const ContextPtr& context);
+
+[[nodiscard]] inline Element element_of(const TaskView& view, std::size_t position) {
+  return view.tensor(position).type == DataType::bf16 ? Element::bf16 : Element::f32;
+}
 
 // Operand addresses with their type.
 template <typename Element = float>

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "backend/cuda/launch_grid.cuh"
 #include "backend/cuda/update.h"
 
@@ -65,16 +67,44 @@ __device__ void update_pack(const Rates& r, const UpdateArrays& a, std::int64_t 
   if constexpr (rule == UpdateRule::adam) second.store(a.new_second + at);
 }
 
+// All of a parameter's elements, by the threads of gridDim.x blocks.
 template <UpdateRule rule>
-__global__ void update_kernel(UpdateOptions options, const DeviceState* state, UpdateArrays arrays,
-                              std::int64_t count) {
+__device__ void update_all(const UpdateOptions& options, const DeviceState* state, const float* norm,
+                           const UpdateArrays& arrays, std::int64_t count) {
   __shared__ Rates rates;
-  if (threadIdx.x == 0) rates = rates_of(options, *state, arrays.norm);
+  if (threadIdx.x == 0) rates = rates_of(options, *state, norm);
   __syncthreads();
   const Rates r = rates;
   const std::int64_t packs = count / 4, stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = thread_index(); i < packs; i += stride) update_pack<rule, 4>(r, arrays, 4 * i);
   for (std::int64_t i = 4 * packs + thread_index(); i < count; i += stride) update_pack<rule, 1>(r, arrays, i);
+}
+
+template <UpdateRule rule>
+__global__ void update_kernel(UpdateOptions options, const DeviceState* state, const float* norm, UpdateArrays arrays,
+                              std::int64_t count) {
+  update_all<rule>(options, state, norm, arrays, count);
+}
+
+// A row of blocks for each parameter.
+template <UpdateRule rule>
+__global__ void update_group_kernel(UpdateOptions options, const DeviceState* state, const float* norm,
+                                    const __grid_constant__ UpdateGroup group) {
+  const UpdateArrays arrays = group.arrays[blockIdx.y];
+  const std::int64_t count = group.counts[blockIdx.y];
+  if (static_cast<std::int64_t>(blockIdx.x) * kThreads * 4 >= count) return;
+  update_all<rule>(options, state, norm, arrays, count);
+}
+static_assert(sizeof(UpdateOptions) + 2 * sizeof(void*) + sizeof(UpdateGroup) <= 4096);
+
+// Calls launch(rule) with the rule as a constant.
+template <typename Launch>
+void with_rule(UpdateRule rule, Launch launch) {
+  switch (rule) {
+    case UpdateRule::sgd: return launch(std::integral_constant<UpdateRule, UpdateRule::sgd>{});
+    case UpdateRule::momentum: return launch(std::integral_constant<UpdateRule, UpdateRule::momentum>{});
+    case UpdateRule::adam: return launch(std::integral_constant<UpdateRule, UpdateRule::adam>{});
+  }
 }
 
 // The total ends in thread 0.
@@ -116,20 +146,25 @@ __global__ void merge_squares_kernel(const double* partial, std::int64_t count, 
 }  // namespace
 
 cudaError_t launch_update(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
-                          const UpdateArrays& arrays, std::int64_t count) {
+                          const float* norm, const UpdateArrays& arrays, std::int64_t count) {
   constexpr unsigned kMostBlocks = 2048;  // more would only make the rates more often
   const unsigned wanted = blocks_for(count / 4 + 4), blocks = wanted < kMostBlocks ? wanted : kMostBlocks;
-  switch (options.rule) {
-    case UpdateRule::sgd:
-      update_kernel<UpdateRule::sgd><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
-      break;
-    case UpdateRule::momentum:
-      update_kernel<UpdateRule::momentum><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
-      break;
-    case UpdateRule::adam:
-      update_kernel<UpdateRule::adam><<<blocks, kThreads, 0, stream>>>(options, state, arrays, count);
-      break;
-  }
+  with_rule(options.rule, [&](auto rule) {
+    update_kernel<rule><<<blocks, kThreads, 0, stream>>>(options, state, norm, arrays, count);
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t launch_updates(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
+                           const float* norm, const UpdateGroup& group) {
+  constexpr unsigned kMostBlocks = 64;
+  std::int64_t largest = 0;
+  for (int i = 0; i < group.size; ++i) largest = group.counts[i] > largest ? group.counts[i] : largest;
+  const unsigned wanted = blocks_for(largest, kThreads * 4), blocks = wanted < kMostBlocks ? wanted : kMostBlocks;
+  with_rule(options.rule, [&](auto rule) {
+    update_group_kernel<rule>
+        <<<dim3(blocks, static_cast<unsigned>(group.size)), kThreads, 0, stream>>>(options, state, norm, group);
+  });
   return cudaGetLastError();
 }
 

@@ -20,11 +20,22 @@ struct UpdateOptions {
 
 // One parameter: gradient, old values, new values. Old and new may be one.
 struct UpdateArrays {
-  const float *gradient, *norm, *weight, *first, *second;  // norm: null without clipping
+  const float *gradient, *weight, *first, *second;
   float *new_weight, *new_first, *new_second;
 };
+// norm: null without clipping.
 [[nodiscard]] cudaError_t launch_update(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
-                                        const UpdateArrays& arrays, std::int64_t count);
+                                        const float* norm, const UpdateArrays& arrays, std::int64_t count);
+
+// Several parameters at once, all of them with the launch: they fit the 4 KiB that one may have.
+inline constexpr int kUpdatesPerLaunch = 64;
+struct UpdateGroup {
+  UpdateArrays arrays[kUpdatesPerLaunch];
+  std::int32_t counts[kUpdatesPerLaunch];
+  int size;
+};
+[[nodiscard]] cudaError_t launch_updates(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
+                                         const float* norm, const UpdateGroup& group);
 
 // Sums of squares: some gradients at a time into partial sums, then all of those into `norm`.
 inline constexpr int kGradientsPerLaunch = 48;

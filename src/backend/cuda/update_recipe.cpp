@@ -24,24 +24,53 @@ UpdateOptions update_options(const OptimizerOptions& options) {
           options.clip_norm};
 }
 
+// Where one parameter's operands stand.
+struct UpdatedParameter {
+  UpdatedParameter(const TaskView& view, std::size_t nth)
+      : gradient(view.read(Role::gradient, nth)),
+        weight(view.read(Role::weight, nth)),
+        new_weight(view.written(Role::weight, nth)),
+        first(view.find_read(Role::first_moment, nth)),
+        second(view.find_read(Role::second_moment, nth)),
+        new_first(view.find_written(Role::first_moment, nth)),
+        new_second(view.find_written(Role::second_moment, nth)),
+        count(stored_floats(view, weight)) {}
+
+  [[nodiscard]] UpdateArrays arrays(const Launch& launch) const {
+    const auto at = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
+    return {input_of(launch, gradient),    input_of(launch, weight), at(first),     at(second),
+            output_of(launch, new_weight), at(new_first),            at(new_second)};
+  }
+
+  std::size_t gradient, weight, new_weight;
+  std::optional<std::size_t> first, second, new_first, new_second;
+  std::int64_t count;
+};
+
 }  // namespace
 
 Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
   const UpdateOptions options = update_options(view.step().options.optimizer);
-  const std::size_t gradient = view.read(Role::gradient), weight = view.read(Role::weight),
-                    new_weight = view.written(Role::weight);
+  std::vector<UpdatedParameter> parameters;
+  for (std::size_t nth = 0; nth < view.all_read(Role::gradient).size(); ++nth) parameters.emplace_back(view, nth);
   const auto norm = view.find_read(Role::norm);
-  const auto first = view.find_read(Role::first_moment), second = view.find_read(Role::second_moment);
-  const auto new_first = view.find_written(Role::first_moment), new_second = view.find_written(Role::second_moment);
-  const std::int64_t count = stored_floats(view, weight);
-  return recipe([=](const Launch& launch) {
+  return recipe([=, parameters = std::move(parameters)](const Launch& launch) {
     context->set_state(*launch.state);
-    const auto old = [&](auto position) { return position ? input_of(launch, *position) : nullptr; };
-    const auto made = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
-    const UpdateArrays arrays{
-        input_of(launch, gradient),    old(norm),       input_of(launch, weight), old(first), old(second),
-        output_of(launch, new_weight), made(new_first), made(new_second)};
-    check(launch_update(context->stream(), options, context->state(), arrays, count), "an update");
+    const float* of_all = norm ? input_of(launch, *norm) : nullptr;
+    if (parameters.size() == 1) {
+      check(launch_update(context->stream(), options, context->state(), of_all, parameters[0].arrays(launch),
+                          parameters[0].count),
+            "an update");
+      return;
+    }
+    for (std::size_t begin = 0; begin < parameters.size(); begin += kUpdatesPerLaunch) {
+      UpdateGroup group{};
+      for (std::size_t p = begin; p < parameters.size() && group.size < kUpdatesPerLaunch; ++p, ++group.size) {
+        group.arrays[group.size] = parameters[p].arrays(launch);
+        group.counts[group.size] = static_cast<std::int32_t>(parameters[p].count);
+      }
+      check(launch_updates(context->stream(), options, context->state(), of_all, group), "an update");
+    }
   });
 }
 

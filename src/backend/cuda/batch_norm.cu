@@ -1,0 +1,148 @@
+#include "backend/cuda/batch_norm.cuh"
+
+namespace tide::cuda {
+namespace {
+
+// Sums of the deviation from a pivot and of its square; the pivot is the part's first row.
+template <typename Type>
+struct DeviationTerms {
+  const Type* x;
+  static constexpr int kSums = 2, kRows = 4;
+  template <int width>
+  __device__ Pack<width> start(int channel, std::int64_t first_row, std::int64_t channels) const {
+    return Pack<width>::load(x + first_row * channels + channel);
+  }
+  template <int width>
+  __device__ Raw<Type, width> fetch(std::int64_t at) const {
+    return Raw<Type, width>::load(x + at);
+  }
+  template <int width>
+  __device__ void add(const Pack<width>& pivot, const Raw<Type, width>& fetched, std::int64_t,
+                      Pack<width>* sums) const {
+    const Pack<width> value = Pack<width>::of(fetched);
+    for (int k = 0; k < width; ++k) {
+      const float deviation = value.v[k] - pivot.v[k];
+      sums[0].v[k] += deviation;
+      sums[1].v[k] += deviation * deviation;
+    }
+  }
+};
+
+// All parts are moved to the pivot of part 0, in double, where neither sum loses digits.
+template <typename Type>
+__global__ void merge_statistics_kernel(RowsAndChannels s, ColumnGrid grid, const Type* x, const float* partial,
+                                        BatchNormStatistics out) {
+  __shared__ MergeMemory shared;
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
+  const int parts = static_cast<int>(grid.parts);
+  const auto count = static_cast<double>(s.rows);
+  const double origin = c < s.channels ? static_cast<double>(to_float(x[c])) : 0;
+  double sum = 0, squares = 0;
+  if (c < s.channels)
+#pragma unroll 4
+    for (int part = static_cast<int>(threadIdx.y); part < parts; part += kMergeLanes) {
+      const std::int64_t first = part * grid.rows_per_part;
+      const auto rows = static_cast<double>(min(s.rows, first + grid.rows_per_part) - first);
+      const double move = static_cast<double>(to_float(x[first * s.channels + c])) - origin;
+      const auto part_sum = static_cast<double>(partial[part * s.channels + c]);
+      const auto part_squares =
+          static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
+      sum += part_sum + rows * move;
+      squares += part_squares + 2 * move * part_sum + rows * move * move;
+    }
+  sum = merge_lanes(sum, shared);
+  squares = merge_lanes(squares, shared);
+  if (threadIdx.y != 0 || c >= s.channels) return;
+  const double offset = sum / count, mean = origin + offset;
+  // max() would turn a NaN into 0.
+  double deviations = squares - offset * offset * count;
+  deviations = deviations < 0 ? 0 : deviations;
+  out.mean[c] = static_cast<float>(mean);
+  out.inverse_deviation[c] = static_cast<float>(1 / sqrt(deviations / count + out.epsilon));
+  const double unbiased = s.rows > 1 ? deviations / (count - 1) : deviations;
+  const double keep = 1 - out.momentum;
+  const double old_mean = static_cast<double>(out.running_mean[c]),
+               old_variance = static_cast<double>(out.running_variance[c]);
+  out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
+  out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);
+}
+
+template <typename Type, int width, bool adds>
+__global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, ColumnGrid grid, BatchNormApply a) {
+  const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
+  if (group >= grid.groups) return;
+  const int channel = group * width;
+  const auto *x = static_cast<const Type*>(a.x), *other = static_cast<const Type*>(a.other);
+  auto* y = static_cast<Type*>(a.y);
+  Normalizer<width> normalized = Normalizer<width>::of(a.mean, a.spread, a.scale, a.shift, channel);
+  if (a.is_variance) {
+    const Pack<width> variance = Pack<width>::load(a.spread + channel), gain = Pack<width>::load(a.scale + channel);
+    for (int k = 0; k < width; ++k)
+      normalized.factor.v[k] =
+          static_cast<float>(1 / sqrt(static_cast<double>(variance.v[k]) + a.epsilon)) * gain.v[k];
+  }
+  struct Loaded {
+    Raw<Type, width> x, other;
+  };
+  for_each_row<4>(
+      rows, grid, static_cast<std::int64_t>(grid.groups) * width, channel,
+      [&](std::int64_t at) {
+        Loaded loaded;
+        loaded.x = Raw<Type, width>::load(x + at);
+        if constexpr (adds) loaded.other = Raw<Type, width>::load(other + at);
+        return loaded;
+      },
+      [&](std::int64_t at, const Loaded& loaded) {
+        Pack<width> value = Pack<width>::of(loaded.x);
+        for (int k = 0; k < width; ++k) value.v[k] = normalized(value.v[k], k);
+        if constexpr (adds) {
+          const Pack<width> added = Pack<width>::of(loaded.other);
+          for (int k = 0; k < width; ++k) value.v[k] += added.v[k];
+        }
+        // A NaN passes, so that it is seen.
+        if (a.relu)
+          for (int k = 0; k < width; ++k) value.v[k] = value.v[k] <= 0.0F ? 0.0F : value.v[k];
+        value.store(y + at);
+      });
+}
+
+template <typename Type, bool adds>
+void launch_apply(cudaStream_t stream, const RowsAndChannels& s, const BatchNormApply& apply) {
+  const ColumnGrid grid = apply_grid<Type>(s);
+  if (grid.width > 1)
+    apply_kernel<Type, kPackOf<Type>, adds><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
+  else
+    apply_kernel<Type, 1, adds><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
+}
+
+}  // namespace
+
+std::size_t batch_norm_training_bytes(const RowsAndChannels& s, Element element) {
+  return with_element(element, [&](auto type) { return partial_floats<decltype(type)>(s, 2) * sizeof(float); });
+}
+
+cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& s, Element element, const void* x,
+                                         const BatchNormStatistics& statistics, std::byte* workspace) {
+  auto* partial = reinterpret_cast<float*>(workspace);
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const ColumnGrid grid = reduction_grid<Type>(s);
+    const auto* values = static_cast<const Type*>(x);
+    launch_reduce<Type>(stream, s, grid, DeviationTerms<Type>{values}, partial);
+    merge_statistics_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, grid, values, partial, statistics);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t launch_batch_norm_apply(cudaStream_t stream, const RowsAndChannels& s, Element element,
+                                    const BatchNormApply& apply) {
+  return with_element(element, [&](auto type) {
+    if (apply.other != nullptr)
+      launch_apply<decltype(type), true>(stream, s, apply);
+    else
+      launch_apply<decltype(type), false>(stream, s, apply);
+    return cudaGetLastError();
+  });
+}
+
+}  // namespace tide::cuda

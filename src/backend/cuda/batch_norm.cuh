@@ -1,0 +1,54 @@
+// What the forward and the backward kernels of batch normalization share.
+#pragma once
+
+#include "backend/cuda/batch_norm.h"
+#include "backend/cuda/column_sums.cuh"
+
+namespace tide::cuda {
+
+template <typename Type>
+ColumnGrid apply_grid(const RowsAndChannels& s) {
+  constexpr std::int64_t kApplyBlocks = 8192;
+  return ColumnGrid::of<Type>(s.rows, s.channels, kApplyBlocks, 65535);
+}
+
+// Passes over the rows that follow a reduction go backwards: what it read last is still in the cache.
+__device__ inline std::int64_t backwards(const ColumnGrid& grid) {
+  return (grid.parts - 1 - blockIdx.y) * grid.rows_per_part;
+}
+
+// The one place where x is normalized: backward asks it where relu was open.
+template <int width>
+struct Normalizer {
+  Pack<width> mean, factor, shift;
+  __device__ static Normalizer of(const float* mean, const float* inverse_deviation, const float* scale,
+                                  const float* shift, int channel) {
+    Normalizer n{Pack<width>::load(mean + channel), Pack<width>::load(inverse_deviation + channel),
+                 Pack<width>::load(shift + channel)};
+    const Pack<width> gain = Pack<width>::load(scale + channel);
+    for (int k = 0; k < width; ++k) n.factor.v[k] *= gain.v[k];
+    return n;
+  }
+  __device__ float operator()(float x, int k) const { return __fmaf_rn(x - mean.v[k], factor.v[k], shift.v[k]); }
+};
+
+// Walks down the rows of a thread's part: load(offset) of several rows, then store(offset, what
+// was loaded) of each.
+template <int kRows, typename Load, typename Store>
+__device__ void for_each_row(std::int64_t rows, const ColumnGrid& grid, std::int64_t channels, int channel, Load load,
+                             Store store) {
+  const std::int64_t first = backwards(grid), end = min(rows, first + grid.rows_per_part);
+  const std::int64_t stride = grid.ty * channels;
+  std::int64_t at = (first + threadIdx.y) * channels + channel;
+  for (std::int64_t row = first + threadIdx.y; row < end; row += kRows * grid.ty, at += kRows * stride) {
+    decltype(load(at)) loaded[kRows];
+#pragma unroll
+    for (int u = 0; u < kRows; ++u)
+      if (row + u * grid.ty < end) loaded[u] = load(at + u * stride);
+#pragma unroll
+    for (int u = 0; u < kRows; ++u)
+      if (row + u * grid.ty < end) store(at + u * stride, loaded[u]);
+  }
+}
+
+}  // namespace tide::cuda

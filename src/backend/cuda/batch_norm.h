@@ -1,0 +1,47 @@
+// Batch normalization over NHWC, with what is fused into it: y = max(0, normalized x + other).
+#pragma once
+
+#include "backend/cuda/column_sums.h"
+
+namespace tide::cuda {
+
+// Scratch of the functions below.
+[[nodiscard]] std::size_t batch_norm_training_bytes(const RowsAndChannels& shape, Element element);
+[[nodiscard]] std::size_t batch_norm_backward_bytes(const RowsAndChannels& shape, Element element);
+
+struct BatchNormStatistics {
+  double epsilon, momentum;
+  float *mean, *inverse_deviation;               // written
+  const float *running_mean, *running_variance;  // as they were
+  float *new_running_mean, *new_running_variance;
+};
+[[nodiscard]] cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& shape,
+                                                       Element element, const void* x,
+                                                       const BatchNormStatistics& statistics, std::byte* workspace);
+
+// For training, replay and evaluation alike, so that they give the same bits. `spread` is an
+// inverse deviation, or a variance.
+struct BatchNormApply {
+  const void *x, *other;  // other: may be null
+  const float *mean, *spread, *scale, *shift;
+  void* y;  // may be x or other
+  bool relu, is_variance;
+  double epsilon;
+};
+[[nodiscard]] cudaError_t launch_batch_norm_apply(cudaStream_t stream, const RowsAndChannels& shape, Element element,
+                                                  const BatchNormApply& apply);
+
+// With g the sum of dy and second_dy where relu was open (as y says, or else x with `shift`), dx
+// is the gradient of x and other_dx is g. Null: not there, or not wanted. dx and other_dx may be
+// any of y, dy and second_dy; without these but dy, dx may be x.
+struct BatchNormBackward {
+  const void *x, *y, *dy, *second_dy;
+  const float *scale, *shift, *mean, *inverse_deviation;
+  void *dx, *other_dx;
+  float *d_scale, *d_shift;
+  bool add_scale, add_shift;
+};
+[[nodiscard]] cudaError_t launch_batch_norm_backward(cudaStream_t stream, const RowsAndChannels& shape, Element element,
+                                                     const BatchNormBackward& backward, std::byte* workspace);
+
+}  // namespace tide::cuda

@@ -1,0 +1,220 @@
+// Two passes: the first sums the gradients that arrive and their products with x, the second
+// makes dx of the sums. Where the gated gradient is a result of its own, the first pass stores it
+// and the second reads it instead of what it was made of.
+#include <type_traits>
+
+#include "backend/cuda/batch_norm.cuh"
+
+namespace tide::cuda {
+namespace {
+
+// What says where relu was open.
+enum class Gate { none, from_y, from_x };
+
+// The sum of one or two gradients where the gate is open.
+template <typename Type, Gate gate, bool two>
+struct ArrivingGradient {
+  const Type *x, *y, *dy, *second;
+  const float *mean, *inverse_deviation, *scale, *shift;
+  // So many rows that about eight loads are under way.
+  static constexpr int kLoads = 2 + (gate == Gate::from_y ? 1 : 0) + (two ? 1 : 0), kRows = kLoads > 2 ? 2 : 4;
+
+  template <int width>
+  struct Fetched {
+    Raw<Type, width> x, y, dy, second;
+  };
+  template <int width>
+  __device__ Normalizer<width> start(int channel) const {
+    if constexpr (gate == Gate::from_x)
+      return Normalizer<width>::of(mean, inverse_deviation, scale, shift, channel);
+    else
+      return {Pack<width>::load(mean + channel), {}, {}};
+  }
+  template <int width>
+  __device__ Fetched<width> fetch(std::int64_t at) const {
+    Fetched<width> fetched;
+    fetched.x = Raw<Type, width>::load(x + at);
+    fetched.dy = Raw<Type, width>::load(dy + at);
+    if constexpr (two) fetched.second = Raw<Type, width>::load(second + at);
+    if constexpr (gate == Gate::from_y) fetched.y = Raw<Type, width>::load(y + at);
+    return fetched;
+  }
+  template <int width>
+  __device__ Pack<width> sum(const Normalizer<width>& normalized, const Fetched<width>& fetched,
+                             const Pack<width>& value) const {
+    Pack<width> gradient = Pack<width>::of(fetched.dy);
+    if constexpr (two) {
+      const Pack<width> other = Pack<width>::of(fetched.second);
+      for (int k = 0; k < width; ++k) gradient.v[k] += other.v[k];
+    }
+    if constexpr (gate == Gate::from_y) {
+      const Pack<width> open = Pack<width>::of(fetched.y);
+      for (int k = 0; k < width; ++k) gradient.v[k] = open.v[k] > 0.0F ? gradient.v[k] : 0.0F;
+    } else if constexpr (gate == Gate::from_x) {
+      for (int k = 0; k < width; ++k) gradient.v[k] = normalized(value.v[k], k) > 0.0F ? gradient.v[k] : 0.0F;
+    }
+    return gradient;
+  }
+};
+
+// Sums of the gradient and of its product with the deviation of x.
+template <typename Type, Gate gate, bool two, bool stores>
+struct GradientTerms {
+  ArrivingGradient<Type, gate, two> arriving;
+  Type* stored;
+  static constexpr int kSums = 2, kRows = ArrivingGradient<Type, gate, two>::kRows;
+  template <int width>
+  __device__ Normalizer<width> start(int channel, std::int64_t, std::int64_t) const {
+    return arriving.template start<width>(channel);
+  }
+  template <int width>
+  __device__ auto fetch(std::int64_t at) const {
+    return arriving.template fetch<width>(at);
+  }
+  template <int width, typename Fetched>
+  __device__ void add(const Normalizer<width>& normalized, const Fetched& fetched, std::int64_t at,
+                      Pack<width>* sums) const {
+    const Pack<width> value = Pack<width>::of(fetched.x);
+    const Pack<width> gradient = arriving.sum(normalized, fetched, value);
+    if constexpr (stores) gradient.store(stored + at);
+    for (int k = 0; k < width; ++k) {
+      sums[0].v[k] += gradient.v[k];
+      sums[1].v[k] += gradient.v[k] * (value.v[k] - normalized.mean.v[k]);
+    }
+  }
+};
+
+// coefficients: factor, slope, offset of dx = factor * gradient + slope * (x - mean) + offset.
+__global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float* partial, BatchNormBackward b,
+                                       float* coefficients) {
+  __shared__ MergeMemory shared;
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
+  double sum = 0, product = 0;
+  if (c < s.channels)
+#pragma unroll 4
+    for (int part = static_cast<int>(threadIdx.y); part < parts; part += kMergeLanes) {
+      sum += static_cast<double>(partial[part * s.channels + c]);
+      product += static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
+    }
+  sum = merge_lanes(sum, shared);
+  product = merge_lanes(product, shared);
+  if (threadIdx.y != 0 || c >= s.channels) return;
+  const auto inverse = static_cast<double>(b.inverse_deviation[c]), count = static_cast<double>(s.rows);
+  const double gain = static_cast<double>(b.scale[c]) * inverse;
+  coefficients[c] = static_cast<float>(gain);
+  coefficients[s.channels + c] = static_cast<float>(-gain * inverse * inverse * product / count);
+  coefficients[2 * s.channels + c] = static_cast<float>(-gain * sum / count);
+  if (b.d_scale != nullptr) b.d_scale[c] = static_cast<float>(product * inverse) + (b.add_scale ? b.d_scale[c] : 0.0F);
+  if (b.d_shift != nullptr) b.d_shift[c] = static_cast<float>(sum) + (b.add_shift ? b.d_shift[c] : 0.0F);
+}
+
+template <typename Type, int width, Gate gate, bool two>
+__global__ void __launch_bounds__(kThreads)
+    gradient_kernel(std::int64_t rows, ColumnGrid grid, ArrivingGradient<Type, gate, two> arriving, Type* dx,
+                    const float* coefficients) {
+  const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
+  if (group >= grid.groups) return;
+  const int channel = group * width;
+  const std::int64_t channels = static_cast<std::int64_t>(grid.groups) * width;
+  const auto normalized = arriving.template start<width>(channel);
+  const Pack<width> factor = Pack<width>::load(coefficients + channel);
+  const Pack<width> slope = Pack<width>::load(coefficients + channels + channel);
+  const Pack<width> offset = Pack<width>::load(coefficients + 2 * channels + channel);
+  for_each_row<ArrivingGradient<Type, gate, two>::kRows>(
+      rows, grid, channels, channel, [&](std::int64_t at) { return arriving.template fetch<width>(at); },
+      [&](std::int64_t at, const auto& fetched) {
+        const Pack<width> value = Pack<width>::of(fetched.x);
+        Pack<width> gradient = arriving.sum(normalized, fetched, value);
+        for (int k = 0; k < width; ++k)
+          gradient.v[k] =
+              factor.v[k] * gradient.v[k] + (slope.v[k] * (value.v[k] - normalized.mean.v[k]) + offset.v[k]);
+        gradient.store(dx + at);
+      });
+}
+
+template <typename Type>
+class Backward {
+ public:
+  Backward(cudaStream_t stream, const RowsAndChannels& shape, const BatchNormBackward& backward, std::byte* workspace)
+      : stream_(stream), shape_(shape), b_(backward), partial_(reinterpret_cast<float*>(workspace)) {}
+
+  void run() const {
+    if (b_.y != nullptr) return with_gate<Gate::from_y>();
+    if (b_.shift != nullptr) return with_gate<Gate::from_x>();
+    with_gate<Gate::none>();
+  }
+
+ private:
+  template <Gate gate>
+  void with_gate() const {
+    if (b_.second_dy != nullptr)
+      passes<gate, true>();
+    else
+      passes<gate, false>();
+  }
+
+  template <Gate gate, bool two>
+  [[nodiscard]] ArrivingGradient<Type, gate, two> arriving(const void* dy) const {
+    return {static_cast<const Type*>(b_.x), static_cast<const Type*>(b_.y), static_cast<const Type*>(dy),
+            static_cast<const Type*>(b_.second_dy), b_.mean, b_.inverse_deviation, b_.scale, b_.shift};
+  }
+
+  template <Gate gate, bool two>
+  void passes() const {
+    const ColumnGrid grid = reduction_grid<Type>(shape_);
+    auto* stored = static_cast<Type*>(b_.other_dx);
+    // Only a gate that y keeps has a second input's gradient behind it.
+    if (gate == Gate::from_y && stored != nullptr)
+      launch_reduce<Type>(stream_, shape_, grid,
+                          GradientTerms<Type, gate, two, gate == Gate::from_y>{arriving<gate, two>(b_.dy), stored},
+                          partial_);
+    else
+      launch_reduce<Type>(stream_, shape_, grid,
+                          GradientTerms<Type, gate, two, false>{arriving<gate, two>(b_.dy), nullptr}, partial_);
+    if (b_.dx == nullptr && b_.d_scale == nullptr && b_.d_shift == nullptr) return;
+    // A multiple of 4 floats wherever packs are used: channels are then one.
+    float* coefficients = partial_ + partial_floats<Type>(shape_, 2);
+    merge_gradients_kernel<<<merge_blocks(shape_), merge_block(), 0, stream_>>>(
+        shape_, static_cast<int>(grid.parts), partial_, b_, coefficients);
+    if (b_.dx == nullptr) return;
+    if (stored != nullptr)
+      second_pass(arriving<Gate::none, false>(stored), coefficients);
+    else
+      second_pass(arriving<gate, two>(b_.dy), coefficients);
+  }
+
+  template <Gate gate, bool two>
+  void second_pass(const ArrivingGradient<Type, gate, two>& gradient, const float* coefficients) const {
+    const ColumnGrid grid = apply_grid<Type>(shape_);
+    auto* dx = static_cast<Type*>(b_.dx);
+    if (grid.width > 1)
+      gradient_kernel<Type, kPackOf<Type>>
+          <<<grid.grid(), grid.block(), 0, stream_>>>(shape_.rows, grid, gradient, dx, coefficients);
+    else
+      gradient_kernel<Type, 1>
+          <<<grid.grid(), grid.block(), 0, stream_>>>(shape_.rows, grid, gradient, dx, coefficients);
+  }
+
+  cudaStream_t stream_;
+  RowsAndChannels shape_;
+  BatchNormBackward b_;
+  float* partial_;
+};
+
+}  // namespace
+
+std::size_t batch_norm_backward_bytes(const RowsAndChannels& s, Element element) {
+  return with_element(element, [&](auto type) {
+    return (partial_floats<decltype(type)>(s, 2) + 3 * static_cast<std::size_t>(s.channels)) * sizeof(float);
+  });
+}
+
+cudaError_t launch_batch_norm_backward(cudaStream_t stream, const RowsAndChannels& s, Element element,
+                                       const BatchNormBackward& backward, std::byte* workspace) {
+  return with_element(element, [&](auto type) {
+    Backward<decltype(type)>(stream, s, backward, workspace).run();
+    return cudaGetLastError();
+  });
+}
+
+}  // namespace tide::cuda

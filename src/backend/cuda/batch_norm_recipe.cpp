@@ -1,0 +1,138 @@
+#include "backend/cuda/batch_norm.h"
+#include "backend/cuda/recipe.h"
+
+namespace tide::cuda {
+namespace {
+
+RowsAndChannels rows_and_channels(const Shape& shape) {
+  return {shape.batch * shape.height * shape.width, shape.channels};
+}
+
+// What forward, replay and evaluation share.
+class Normalization {
+ public:
+  explicit Normalization(const TaskView& view)
+      : shape_(rows_and_channels(view.input())),
+        element_(element_of(view, view.read(Role::x))),
+        x_(view.read(Role::x)),
+        y_(view.written(Role::y)),
+        scale_(view.read(Role::weight)),
+        shift_(view.read(Role::bias)),
+        other_(view.find_read(Role::x, 1)),
+        relu_(view.options<BatchNormOptions>().relu) {}
+
+  [[nodiscard]] const RowsAndChannels& shape() const { return shape_; }
+  [[nodiscard]] Element element() const { return element_; }
+  [[nodiscard]] const void* x(const Launch& launch) const { return launch.operands[x_]; }
+
+  // `epsilon` only where `spread` is a variance.
+  void run(const Context& context, const Launch& launch, std::size_t mean, std::size_t spread,
+           std::optional<double> epsilon) const {
+    const BatchNormApply apply{x(launch),
+                               other_ ? launch.operands[*other_] : nullptr,
+                               input_of(launch, mean),
+                               input_of(launch, spread),
+                               input_of(launch, scale_),
+                               input_of(launch, shift_),
+                               launch.operands[y_],
+                               relu_,
+                               epsilon.has_value(),
+                               epsilon.value_or(0)};
+    check(launch_batch_norm_apply(context.stream(), shape_, element_, apply), "batch normalization");
+  }
+
+ private:
+  RowsAndChannels shape_;
+  Element element_;
+  std::size_t x_, y_, scale_, shift_;
+  std::optional<std::size_t> other_;
+  bool relu_;
+};
+
+Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
+  const BatchNormOptions options = view.options<BatchNormOptions>();
+  const Normalization normalization(view);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  return recipe(
+      [=](const Launch& launch) {
+        const BatchNormStatistics statistics{options.epsilon,
+                                             options.momentum,
+                                             output_of(launch, mean),
+                                             output_of(launch, deviation),
+                                             input_of(launch, old_mean),
+                                             input_of(launch, old_variance),
+                                             output_of(launch, new_mean),
+                                             output_of(launch, new_variance)};
+        check(launch_batch_norm_statistics(context->stream(), normalization.shape(), normalization.element(),
+                                           normalization.x(launch), statistics, launch.workspace),
+              "batch normalization");
+        normalization.run(*context, launch, mean, deviation, {});
+      },
+      batch_norm_training_bytes(normalization.shape(), normalization.element()));
+}
+
+// Replay normalizes with the saved statistics, evaluation with the running ones.
+Recipe fixed_recipe(const TaskView& view, const ContextPtr& context) {
+  const bool replay = view.kind() == TaskKind::replay;
+  const Normalization normalization(view);
+  const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
+  const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
+  const std::optional<double> epsilon =
+      replay ? std::nullopt : std::optional(view.options<BatchNormOptions>().epsilon);
+  return recipe([=](const Launch& launch) { normalization.run(*context, launch, mean, spread, epsilon); });
+}
+
+std::optional<std::size_t> gradient_of_input(const TaskView& view, std::int16_t input) {
+  for (const std::size_t position : view.all_written(Role::dx))
+    if (view.operand(position).index == input) return position;
+  return {};
+}
+
+Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
+  const RowsAndChannels shape = rows_and_channels(view.input());
+  const bool relu = view.options<BatchNormOptions>().relu;
+  const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight);
+  const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
+  const auto second_dy = view.find_read(Role::dy, 1);
+  // The rules of the paper have y read where nothing is fused.
+  const auto y = relu ? view.find_read(Role::y) : std::nullopt;
+  const auto shift = relu ? view.find_read(Role::bias) : std::nullopt;
+  const auto dx = gradient_of_input(view, 0), other_dx = gradient_of_input(view, 1);
+  const auto d_scale = view.find_written(Role::d_weight), d_shift = view.find_written(Role::d_bias);
+  const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
+  const Element element = element_of(view, x);
+  return recipe(
+      [=](const Launch& launch) {
+        const auto at = [&](auto position) { return position ? launch.operands[*position] : nullptr; };
+        const auto floats = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
+        const BatchNormBackward backward{launch.operands[x],
+                                         at(y),
+                                         launch.operands[dy],
+                                         at(second_dy),
+                                         input_of(launch, scale),
+                                         floats(shift),
+                                         input_of(launch, mean),
+                                         input_of(launch, deviation),
+                                         at(dx),
+                                         at(other_dx),
+                                         floats(d_scale),
+                                         floats(d_shift),
+                                         add_scale,
+                                         add_shift};
+        check(launch_batch_norm_backward(context->stream(), shape, element, backward, launch.workspace),
+              "batch normalization");
+      },
+      batch_norm_backward_bytes(shape, element));
+}
+
+}  // namespace
+
+Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
+  if (!view.is_forward()) return backward_recipe(view, context);
+  if (view.find_written(Role::mean)) return training_recipe(view, context);
+  return fixed_recipe(view, context);
+}
+
+}  // namespace tide::cuda
