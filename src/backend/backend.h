@@ -111,8 +111,9 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<StepQueue> make_queue(bool record_times);
 };
 
-// How products of floats are computed where there is a choice: storage and sums are fp32.
-enum class Precision : std::uint8_t { fp32, tf32 };
+// How products of floats are computed where there is a choice: sums are fp32, and so is storage
+// but for the layer outputs of a step in bf16 (StepOptions::activations).
+enum class Precision : std::uint8_t { fp32, tf32, bf16 };
 
 struct BackendOptions {
   int threads = 0;                        // cpu: 0 means all cores

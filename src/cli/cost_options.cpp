@@ -31,7 +31,7 @@ std::shared_ptr<const CostModel> CostArguments::model() const {
 Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& network, bool inference) const {
   if (device.empty()) return arguments.build(network, inference);
   if (!arguments.backend.empty()) throw Error("--device and --backend do not go together: give one of them");
-  Step step = build_step(network, {arguments.batch, arguments.rule_set(), !inference, arguments.optimizer_options()});
+  Step step = build_step(network, arguments.options(!inference));
   annotate_for(step, find_device(device).rates());
   return step;
 }

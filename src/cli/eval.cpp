@@ -28,6 +28,8 @@ int run(const Arguments& arguments) {
   options.backend = arguments.step.backend_name();
   options.threads = arguments.step.threads;
   options.precision = arguments.step.precision_of_products();
+  options.fuse = arguments.step.fuses();
+  options.activations = arguments.step.activations();
   options.deterministic = arguments.step.deterministic;
   options.planner.memory = arguments.budget.device();
   options.planner.host_memory = arguments.budget.host();

@@ -98,6 +98,9 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
 }
 
 void StepArguments::add_to(CLI::App& app) {
+  app.add_flag("--fuse,!--no-fuse", fuse,
+               "Batch norm, addition and relu as one task, small parameters updated together (default, but not under "
+               "the rules superneurons)");
   app.add_option("--batch", batch, "Samples per step")->capture_default_str();
   app.add_option("--rules", rules, "Dependency rules: minimal (our kernels') or superneurons (the paper's)")->capture_default_str();
   app.add_option("--optimizer", optimizer, "sgd, momentum, nesterov, adam or adamw")->capture_default_str();
@@ -106,7 +109,7 @@ void StepArguments::add_to(CLI::App& app) {
   app.add_option("--clip", clip, "Clip gradients to this norm; 0: never")->capture_default_str();
   app.add_option("--backend", backend, "cpu, cuda, reference or null");
   app.add_option("--threads", threads, "Compute threads; 0: all cores")->capture_default_str();
-  app.add_option("--precision", precision, "cuda: products of floats as tf32 or fp32")->capture_default_str();
+  app.add_option("--precision", precision, "cuda: fp32; tf32, with products of floats in TF32; or bf16, with layer outputs in bfloat16 as well")->capture_default_str();
   app.add_flag("--deterministic,!--no-deterministic", deterministic,
                "cuda: every run, policy and budget gives the same bits (default); without it, algorithms follow the "
                "memory that is free");
@@ -140,7 +143,8 @@ std::string StepArguments::backend_name() const { return backend.empty() ? "cpu"
 Precision StepArguments::precision_of_products() const {
   if (precision == "tf32") return Precision::tf32;
   if (precision == "fp32") return Precision::fp32;
-  throw Error("unknown precision '{}'; there is tf32 and fp32", precision);
+  if (precision == "bf16") return Precision::bf16;
+  throw Error("unknown precision '{}'; there is fp32, tf32 and bf16", precision);
 }
 
 std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
@@ -150,8 +154,12 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
                                        .one_algorithm = deterministic && !all_algorithms});
 }
 
+StepOptions StepArguments::options(bool training) const {
+  return {batch, rule_set(), training, optimizer_options(), fuses(), activations()};
+}
+
 Step StepArguments::build(const NetworkPtr& network, bool inference) const {
-  Step step = build_step(network, {batch, rule_set(), !inference, optimizer_options()});
+  Step step = build_step(network, options(!inference));
   make()->annotate(step);
   return step;
 }

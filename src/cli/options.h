@@ -50,11 +50,17 @@ struct StepArguments {
   int threads = 0;
   std::string precision = "tf32";
   bool deterministic = true;
+  bool fuse = true;
   void add_to(CLI::App& app);
   [[nodiscard]] Rules rule_set() const;
   [[nodiscard]] OptimizerOptions optimizer_options() const;
   [[nodiscard]] std::string backend_name() const;
   [[nodiscard]] Precision precision_of_products() const;
+  // Of layer outputs and their gradients.
+  [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
+  // The paper's rules count layers one by one.
+  [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
+  [[nodiscard]] StepOptions options(bool training) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
   // The step of these arguments, annotated by its backend.

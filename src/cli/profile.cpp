@@ -66,8 +66,7 @@ int run(const Arguments& arguments) {
   const double link = arguments.link.empty() ? 0 : parse_link_rate(arguments.link);
   const NetworkPtr network = arguments.model.load();
   const std::unique_ptr<Backend> backend = arguments.step.make(true);
-  Step step = build_step(network, {arguments.step.batch, arguments.step.rule_set(), network->has_loss(),
-                                   arguments.step.optimizer_options()});
+  Step step = build_step(network, arguments.step.options(network->has_loss()));
   backend->annotate(step);
   // As plans run it: with results in place of operands where that is possible.
   const PlanResult planned = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});

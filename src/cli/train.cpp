@@ -124,6 +124,8 @@ int run(const Arguments& arguments) {
   session_options.policy = arguments.planner.policy;
   session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step));
   session_options.rules = arguments.step.rule_set();
+  session_options.fuse = arguments.step.fuses();
+  session_options.activations = arguments.step.activations();
   session_options.seed = arguments.data.seed;
   session_options.optimizer = arguments.step.optimizer_options();
   if (arguments.guard) session_options.executor.guard = true;

@@ -147,7 +147,7 @@ double ConvolutionProblem::direct_flops() const {
 }
 
 double ConvolutionProblem::operand_bytes() const {
-  return as_double(kWord) *
+  return as_double(element_bytes) *
          (as_double(batch) * as_double(in_channels) * as_double(in_height) * as_double(in_width) +
           as_double(batch) * as_double(out_channels) * as_double(out_height) * as_double(out_width) +
           as_double(in_channels / groups) * as_double(out_channels) * as_double(kernel_height * kernel_width));
@@ -179,6 +179,7 @@ std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
   p.in_channels = in->channels, p.in_height = in->height, p.in_width = in->width;
   p.out_channels = out->channels, p.out_height = out->height, p.out_width = out->width;
   p.kernel_height = filter->height, p.kernel_width = filter->width;
+  p.element_bytes = tide::element_bytes(step.options.activations);
   if (step.network == nullptr) {
     p.dense = 2 * p.out_height > p.in_height && 2 * p.out_width > p.in_width;
     if (!transposed) p.groups = std::max<std::int64_t>(in->channels / filter->channels, 1);

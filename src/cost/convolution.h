@@ -55,11 +55,12 @@ struct ConvolutionProblem {
   std::int64_t in_channels = 1, in_height = 1, in_width = 1;
   std::int64_t out_channels = 1, out_height = 1, out_width = 1;
   std::int64_t kernel_height = 1, kernel_width = 1;
+  std::int64_t element_bytes = 4;  // of input and output
   friend auto operator<=>(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 
   // Multiplications and additions of the plain definition.
   [[nodiscard]] double direct_flops() const;
-  // Bytes of input, filters and output, once each.
+  // Bytes of input, filters and output, once each; filters count with the others' width.
   [[nodiscard]] double operand_bytes() const;
 };
 

@@ -13,8 +13,14 @@ double scalar_rate(const Device& device) {
   return device.fp32_flops_per_second > 0 ? device.fp32_flops_per_second : device.flops_per_second;
 }
 
-double convolution_seconds(const Device& device, const ConvolutionWork& work) {
-  const double rate = work.matrix_units ? device.flops_per_second
+// Of products of a step's activations.
+double matrix_rate(const Device& device, const Step& step) {
+  const bool half = step.options.activations == DataType::bf16 && device.bf16_flops_per_second > 0;
+  return half ? device.bf16_flops_per_second : device.flops_per_second;
+}
+
+double convolution_seconds(const Device& device, double matrix_rate, const ConvolutionWork& work) {
+  const double rate = work.matrix_units ? matrix_rate
                       : work.winograd   ? scalar_rate(device) * device.winograd_share
                                         : scalar_rate(device);
   const double product = std::max(work.product_flops / (rate * work.product_efficiency),
@@ -26,11 +32,20 @@ double convolution_seconds(const Device& device, const ConvolutionWork& work) {
 
 // How often a kernel goes over its operands: statistics come before what uses them, and
 // LRN reads its neighbours' channels.
-double passes(LayerKind layer, TaskKind task) {
-  if (layer == LayerKind::batch_norm && task == TaskKind::forward) return 3.0 / 2;   // x twice, y
-  if (layer == LayerKind::batch_norm && task == TaskKind::backward) return 5.0 / 3;  // x and dy twice, dx
+double passes(const Step& step, const Task& task) {
+  const LayerKind layer = step.layer_kind(task);
   if (layer == LayerKind::lrn) return 2;
-  return 1;
+  const bool forward = task.kind == TaskKind::forward, backward = task.kind == TaskKind::backward;
+  if (layer != LayerKind::batch_norm || (!forward && !backward)) return 1;
+  double large = 0, gradients = 0, results = 0;
+  for (const Operand& operand : step.operands_of(task)) {
+    if (operand.role == Role::dy) ++gradients;
+    if (operand.role == Role::dx) ++results;
+    if (operand.role == Role::x || operand.role == Role::y || operand.role == Role::dy || operand.role == Role::dx) ++large;
+  }
+  if (forward) return (large + 1) / large;                 // x twice
+  if (results < 2) return (large + gradients + 1) / large;  // x and the gradients twice
+  return (large + 2) / large;                              // x and the second input's gradient twice
 }
 
 double product_share(const Step& step, const Task& task) {
@@ -48,15 +63,15 @@ double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algori
   if (const std::optional<ConvolutionProblem> problem = convolution_of(step, id)) {
     const auto family =
         family_from_name(step.algorithms_of(id)[algorithm].name).value_or(ConvolutionFamily::precomp_gemm);
-    return convolution_seconds(device_, work_of(family, *problem));
+    return convolution_seconds(device_, matrix_rate(device_, step), work_of(family, *problem));
   }
   const Task& task = step.task(id);
   const Work work = work_of(step, id);
   const bool product = step.layer_kind(task) == LayerKind::fully_connected && task.kind != TaskKind::update &&
                        task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
-  const double rate = product ? device_.flops_per_second * product_share(step, task) : scalar_rate(device_);
+  const double rate = product ? matrix_rate(device_, step) * product_share(step, task) : scalar_rate(device_);
   return std::max(work.flops / rate,
-                  work.bytes * passes(step.layer_kind(task), task.kind) / device_.memory_bytes_per_second) +
+                  work.bytes * passes(step, task) / device_.memory_bytes_per_second) +
          device_.launch_seconds;
 }
 
@@ -79,7 +94,7 @@ void annotate_for(Step& step, const Device& device) {
       for (const ConvolutionFamily family : kConvolutionFamilies) {
         if (!applies(family, *problem)) continue;
         const ConvolutionWork work = work_of(family, *problem);
-        ways.push_back({convolution_seconds(device, work), {family, work.workspace}});
+        ways.push_back({convolution_seconds(device, matrix_rate(device, step), work), {family, work.workspace}});
       }
       std::stable_sort(ways.begin(), ways.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
       std::vector<std::pair<ConvolutionFamily, Bytes>> set;

@@ -70,6 +70,7 @@ Device DeviceSheet::rates() const {
           .link_bytes_per_second = link_both,
           .disk_bytes_per_second = 1 * kGiga,
           .fp32_flops_per_second = scalar,
+          .bf16_flops_per_second = bf16_flops * matrix_efficiency,
           .winograd_share = winograd_share,
           .memory = memory()};
 }

@@ -27,6 +27,7 @@ struct Device {
   double disk_bytes_per_second = 0;
   // Outside matrix units, where the device has such; 0: as flops_per_second.
   double fp32_flops_per_second = 0;
+  double bf16_flops_per_second = 0;    // of steps in bf16; 0: as flops_per_second
   double winograd_share = 1;           // of the efficiency it usually has
   Bytes memory{};                      // 0: not known
 };

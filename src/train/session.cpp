@@ -88,7 +88,8 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   const Policy& policy = find_policy(options.policy);
   for (const StepVariant& variant : variants) {
     if (session->variants_.contains(variant)) continue;
-    Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer});
+    Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer, options.fuse,
+                                                 options.activations});
     session->backend_->annotate(step);
     Planned& planned = session->variants_[variant];
     if (options.plan && variant == variants.front()) {

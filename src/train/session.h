@@ -37,6 +37,8 @@ struct SessionOptions {
   std::shared_ptr<const CostModel> cost;
   std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
   Rules rules = Rules::minimal;
+  bool fuse = false;                     // see step/fuse.h
+  DataType activations = DataType::f32;  // see StepOptions
   std::uint64_t seed = 1;
   OptimizerOptions optimizer;
   std::optional<Plan> plan;  // for the first variant, instead of planning it
