@@ -6,7 +6,20 @@
 
 namespace tide::test {
 
-// Compares all that is written, by every algorithm; then each allowed in-place variant, and a
+// The allowed in-place variants: each pair, and any two of them that go together.
+inline std::vector<std::vector<InPlacePair>> in_place_variants(const std::vector<InPlacePair>& pairs) {
+  std::vector<std::vector<InPlacePair>> variants;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    variants.push_back({pairs[i]});
+    // Updates of many parameters have too many pairs for all couples.
+    for (std::size_t j = 0; j < i && pairs.size() <= 12; ++j)
+      if (pairs[i].source != pairs[j].source && pairs[i].target != pairs[j].target)
+        variants.push_back({pairs[i], pairs[j]});
+  }
+  return variants;
+}
+
+// Compares all that is written, by every algorithm; then the allowed in-place variants, and a
 // run at other addresses, must give the same bits.
 inline void compare_all_tasks(Backend& backend, Step& built, double tolerance, bool (*skip)(const Task&) = nullptr) {
   backend.annotate(built);
@@ -25,11 +38,11 @@ inline void compare_all_tasks(Backend& backend, Step& built, double tolerance, b
     std::vector<std::map<std::size_t, std::vector<double>>> results;  // by algorithm
     for (std::size_t a = 0; a < step->algorithms_of(id).size(); ++a) {
       SCOPED_TRACE(step->algorithms_of(id)[a].name);
-      results.push_back(runner.run(id, reference, state, nullptr, a));
-      ASSERT_EQ(shifted.run(id, reference, state, nullptr, a), results[a]) << "depends on addresses";
-      for (const InPlacePair& pair : step->task(id).in_place)
-        ASSERT_EQ(runner.run(id, reference, state, &pair, a), results[a])
-            << "in place " << pair.source << " -> " << pair.target;
+      results.push_back(runner.run(id, reference, state, {}, a));
+      ASSERT_EQ(shifted.run(id, reference, state, {}, a), results[a]) << "depends on addresses";
+      for (const std::vector<InPlacePair>& pairs : in_place_variants(step->task(id).in_place))
+        ASSERT_EQ(runner.run(id, reference, state, pairs, a), results[a])
+            << "in place " << pairs[0].source << " -> " << pairs[0].target << " and " << pairs.size() - 1 << " more";
     }
     reference.run_task(id, state);
     for (std::size_t a = 0; a < results.size(); ++a)
@@ -39,6 +52,26 @@ inline void compare_all_tasks(Backend& backend, Step& built, double tolerance, b
             << role_name(operand.role) << " of " << step->algorithms_of(id)[a].name;
       }
     round_written(*step, id, reference);
+  }
+}
+
+// Runs the step on the backend alone: every task twice, and each replay, with the same bits.
+// REQUIRES: the backend annotated the step.
+inline void expect_equal_replays(Backend& backend, const StepPtr& step) {
+  const StepState state = test_state(*step);
+  ReferenceInterpreter values(step);  // holds what the backend made
+  fill_inputs(*step, values);
+  TaskRunner runner(backend, *step), shifted(backend, *step, 5);
+  for (std::size_t t = 0; t < step->ordered_tasks; ++t) {
+    SCOPED_TRACE(task_name(*step, TaskId(t)));
+    const auto results = runner.run(TaskId(t), values, state);
+    EXPECT_EQ(shifted.run(TaskId(t), values, state), results) << "differs from run to run";
+    for (const auto& [position, numbers] : results)
+      values.set_logical(step->operands_of(TaskId(t))[position].tensor, numbers);
+    const TaskId replay = step->replay_of[t];
+    if (!replay.valid()) continue;
+    for (const auto& [position, numbers] : runner.run(replay, values, state))
+      EXPECT_EQ(numbers, values.get_logical(step->operands_of(replay)[position].tensor)) << "replay differs";
   }
 }
 

@@ -2,6 +2,8 @@
 // so that the gradient of everything behind it reaches a parameter, and ends in a loss.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <functional>
 #include <ostream>
 #include <string>
@@ -220,6 +222,49 @@ inline std::vector<NetworkCase> normalization_cases() {
        {1, 19, 3, 3},
        [](Builder& net, Value x) { return net.lrn(x, {.size = 3, .alpha = 0.7, .beta = 0.6, .k = 1}); }},
   };
+}
+
+// What is fused with a batch norm, by channels: one at a time, or several in one load.
+inline std::vector<NetworkCase> fused_cases() {
+  using Body = std::function<Value(Builder&, Value)>;
+  const auto norm = [](Builder& net, Value x) { return net.batch_norm(net.tanh(x)); };
+  const auto joined = [=](Builder& net, Value x) { return net.add({norm(net, x), x}); };
+  const auto consumed = [](Builder& net, Value y, bool thrice = false) {
+    return thrice ? net.add({net.tanh(y), net.sigmoid(y), net.relu(y)}) : net.add({net.tanh(y), net.sigmoid(y)});
+  };
+  const std::vector<std::pair<std::string, Body>> bodies{
+      {"relu", [=](Builder& net, Value x) { return net.relu(norm(net, x)); }},
+      {"add", [=](Builder& net, Value x) { return joined(net, x); }},
+      {"add_relu", [=](Builder& net, Value x) { return net.relu(joined(net, x)); }},
+      {"two_consumers", [=](Builder& net, Value x) { return consumed(net, norm(net, x)); }},
+      {"relu_two_consumers", [=](Builder& net, Value x) { return consumed(net, net.relu(norm(net, x))); }},
+      {"add_two_consumers", [=](Builder& net, Value x) { return consumed(net, joined(net, x)); }},
+      {"add_relu_two_consumers", [=](Builder& net, Value x) { return consumed(net, net.relu(joined(net, x))); }},
+      {"add_relu_three_consumers",
+       [=](Builder& net, Value x) { return consumed(net, net.relu(joined(net, x)), true); }},
+      {"frozen_relu",
+       [=](Builder& net, Value x) {
+         const Value y = net.tanh(x), normalized = net.freeze().batch_norm(y);
+         return net.freeze(false).relu(normalized);
+       }},
+      {"frozen_add_relu",
+       [=](Builder& net, Value x) {
+         const Value y = net.tanh(x), normalized = net.freeze().batch_norm(y);
+         return net.freeze(false).relu(net.add({x, normalized}));
+       }},
+      {"shared_relu",
+       [=](Builder& net, Value x) {
+         const Value first = norm(net, x), second = net.tanh(net.relu(first));
+         return net.relu(net.sharing(first).batch_norm(second));
+       }},
+  };
+  std::vector<NetworkCase> cases;
+  for (const auto& [name, body] : bodies)
+    for (const std::int64_t channels : {1, 3, 7, 20, 32})
+      cases.push_back({fmt::format("{}_{}", name, channels), 3, {1, channels, 6, 5}, body});
+  cases.push_back({"large_add_relu_two_consumers", 3, {1, 24, 41, 43}, bodies[6].second});
+  cases.push_back({"large_relu", 3, {1, 19, 41, 43}, bodies[0].second});
+  return cases;
 }
 
 // Large enough to be cut into parts for several threads.

@@ -16,6 +16,7 @@
 
 #include "backend/backend.h"
 #include "backend/reference/interpreter.h"
+#include "base/bfloat16.h"
 #include "step/build.h"
 
 namespace tide::test {
@@ -70,6 +71,13 @@ inline std::vector<double> as_floats(std::vector<double> values) {
   return values;
 }
 
+// Rounds to what memory of this type can hold.
+inline std::vector<double> as_stored(DataType type, std::vector<double> values) {
+  if (type != DataType::bf16) return as_floats(std::move(values));
+  for (double& value : values) value = static_cast<double>(BFloat16(value));
+  return values;
+}
+
 // Random values for whatever a step reads before it has made it.
 inline void fill_inputs(const Step& step, ReferenceInterpreter& interpreter, unsigned seed = 1) {
   std::mt19937 generator(seed);
@@ -108,17 +116,20 @@ class TaskRunner {
       : backend_(backend), step_(step), shift_(shift) {}
 
   // Runs one task on the values that `before` has of its operands, and returns what it
-  // wrote, in logical order, by operand. With a pair, its target takes the source's address.
+  // wrote, in logical order, by operand. The targets of `pairs` take their sources' addresses.
   std::map<std::size_t, std::vector<double>> run(TaskId id, const ReferenceInterpreter& before, const StepState& state,
-                                                 const InPlacePair* pair = nullptr, std::size_t algorithm = 0) {
+                                                 const std::vector<InPlacePair>& pairs = {},
+                                                 std::size_t algorithm = 0) {
     const auto operands = step_.operands_of(id);
     std::vector<std::byte*> addresses;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      const bool shared = pair != nullptr && static_cast<std::size_t>(pair->target) == i;
+      const bool shared = std::any_of(pairs.begin(), pairs.end(), [&](const InPlacePair& pair) {
+        return static_cast<std::size_t>(pair.target) == i;
+      });
       addresses.push_back(shared ? nullptr : allocate(step_.storage(step_.tensor(operands[i].tensor).storage).bytes));
     }
-    if (pair != nullptr)
-      addresses[static_cast<std::size_t>(pair->target)] = addresses[static_cast<std::size_t>(pair->source)];
+    for (const InPlacePair& pair : pairs)
+      addresses[static_cast<std::size_t>(pair.target)] = addresses[static_cast<std::size_t>(pair.source)];
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (operands[i].access == Access::write) continue;
       const std::vector<double> values = before.get_logical(operands[i].tensor);
@@ -181,10 +192,11 @@ class TaskRunner {
   std::vector<Block> blocks_;
 };
 
-// Rounds what a task wrote, so that the next ones start from values that floats can hold.
+// Rounds what a task wrote, so that the next ones start from values that memory can hold.
 inline void round_written(const Step& step, TaskId id, ReferenceInterpreter& interpreter) {
   for (const Operand& operand : step.operands_of(id))
-    if (operand.access != Access::read) interpreter.set(operand.tensor, as_floats(interpreter.get(operand.tensor)));
+    if (operand.access != Access::read)
+      interpreter.set(operand.tensor, as_stored(step.tensor(operand.tensor).type, interpreter.get(operand.tensor)));
 }
 
 }  // namespace tide::test
