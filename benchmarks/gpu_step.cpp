@@ -1,5 +1,5 @@
 // A model's whole training step on the cuda backend as one recorded graph, without a budget:
-//   gpu_step MODEL BATCH [fp32|tf32]
+//   gpu_step MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse]
 // Every storage has memory of its own; workspaces share one area. Prints the median time of a
 // step, images per second, and where the time goes by kind of task and layer.
 #include <algorithm>
@@ -91,12 +91,17 @@ class RecordedStep {
   std::vector<std::vector<std::byte*>> operands_;
 };
 
-int run(const std::string& model, std::int64_t batch, Precision precision) {
+int run(const std::string& model, std::int64_t batch, Precision precision, bool fuse) {
   BackendOptions options;
   options.precision = precision;
   const auto backend = make_backend("cuda", options);
   Step step = build_step(std::make_shared<const Network>(make_model(model)),
-                         {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}});
+                         {.batch = batch,
+                          .rules = Rules::minimal,
+                          .training = true,
+                          .optimizer = {},
+                          .fuse = fuse,
+                          .activations = precision == Precision::bf16 ? DataType::bf16 : DataType::f32});
   auto start = Clock::now();
   backend->annotate(step);
   const double annotated = seconds_since(start);
@@ -121,8 +126,8 @@ int run(const std::string& model, std::int64_t batch, Precision precision) {
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
-  fmt::print("{}\n{} batch {}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
-             backend->description(), model, batch, step.ordered_tasks, annotated, recording,
+  fmt::print("{}\n{} batch {}{}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
+             backend->description(), model, batch, fuse ? ", fused" : "", step.ordered_tasks, annotated, recording,
              format_size(recorded.total()));
   fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3,
              times.front() * 1e3, times.back() * 1e3, static_cast<double>(batch) / median, eager * 1e3);
@@ -152,12 +157,18 @@ int run(const std::string& model, std::int64_t batch, Precision precision) {
 
 int main(int count, char** arguments) {
   if (count < 3) {
-    std::fprintf(stderr, "usage: gpu_step MODEL BATCH [fp32|tf32]\n");
+    std::fprintf(stderr, "usage: gpu_step MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse]\n");
     return 1;
   }
-  const bool fp32 = count > 3 && std::strcmp(arguments[3], "fp32") == 0;
+  bool fuse = true;
+  tide::Precision precision = tide::Precision::tf32;
+  for (int i = 3; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--no-fuse") == 0) fuse = false;
+    if (std::strcmp(arguments[i], "fp32") == 0) precision = tide::Precision::fp32;
+    if (std::strcmp(arguments[i], "bf16") == 0) precision = tide::Precision::bf16;
+  }
   try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32);
+    return tide::run(arguments[1], std::atoll(arguments[2]), precision, fuse);
   } catch (const tide::Error& error) {
     std::fprintf(stderr, "gpu_step: %s\n", error.what());
     return 1;

@@ -1,5 +1,5 @@
 // Every distinct task of a model's training step on the cuda backend, by every algorithm:
-//   gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms] [--only TEXT]
+//   gpu_tasks MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse] [--all-algorithms] [--only TEXT]
 // Prints a table, the slowest first, and the sum over the step of the first and of the fastest
 // algorithms. Data is random: zeros run faster than any real data.
 #include <algorithm>
@@ -84,12 +84,17 @@ double median_time(Backend& backend, const Kernel& kernel, const Launch& launch)
   return times[times.size() / 2];
 }
 
-int run(const std::string& model, std::int64_t batch, Precision precision, bool all, const std::string& only) {
+int run(const std::string& model, std::int64_t batch, Precision precision, bool fuse, bool all, const std::string& only) {
   BackendOptions options;
   options.precision = precision;
   const auto backend = make_backend("cuda", options);
   Step step = build_step(std::make_shared<const Network>(make_model(model)),
-                         {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}});
+                         {.batch = batch,
+                          .rules = Rules::minimal,
+                          .training = true,
+                          .optimizer = {},
+                          .fuse = fuse,
+                          .activations = precision == Precision::bf16 ? DataType::bf16 : DataType::f32});
   const auto start = Clock::now();
   backend->annotate(step);
   fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), model, batch,
@@ -146,19 +151,21 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
 
 int main(int count, char** arguments) {
   if (count < 3) {
-    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [fp32|tf32] [--all-algorithms] [--only TEXT]\n");
+    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse] [--all-algorithms] [--only TEXT]\n");
     return 1;
   }
-  bool fp32 = false, all = false;
+  bool all = false, fuse = true;
+  tide::Precision precision = tide::Precision::tf32;
   std::string only;
   for (int i = 3; i < count; ++i) {
-    fp32 = fp32 || std::strcmp(arguments[i], "fp32") == 0;
+    if (std::strcmp(arguments[i], "fp32") == 0) precision = tide::Precision::fp32;
+    if (std::strcmp(arguments[i], "bf16") == 0) precision = tide::Precision::bf16;
+    if (std::strcmp(arguments[i], "--no-fuse") == 0) fuse = false;
     all = all || std::strcmp(arguments[i], "--all-algorithms") == 0;
     if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) only = arguments[i + 1];
   }
   try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), fp32 ? tide::Precision::fp32 : tide::Precision::tf32, all,
-                     only);
+    return tide::run(arguments[1], std::atoll(arguments[2]), precision, fuse, all, only);
   } catch (const tide::Error& error) {
     std::fprintf(stderr, "gpu_tasks: %s\n", error.what());
     return 1;
