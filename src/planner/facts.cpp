@@ -66,6 +66,11 @@ TaskId StepFacts::replay(TensorId tensor) const {
   return task.valid() ? step_.replay_of[task.index()] : TaskId();
 }
 
+void StepFacts::keep(const std::vector<bool>& heads) {
+  for (std::size_t t = 0; t < heads.size(); ++t)
+    if (heads[t]) droppable_[t] = false;
+}
+
 void StepFacts::find_droppable() {
   droppable_.assign(step_.tensors.size(), false);
   if (first_backward_ == tasks()) return;  // forward only: nothing is needed again

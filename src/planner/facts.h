@@ -36,6 +36,8 @@ class StepFacts {
   // task needs it, from things that are still needed then anyway: nothing is kept for its
   // sake alone.
   [[nodiscard]] bool droppable(TensorId tensor) const { return droppable_[tensor.index()]; }
+  // Rules dropping out for these (by tensor).
+  void keep(const std::vector<bool>& heads);
   [[nodiscard]] bool is_checkpoint(LayerKind kind) const { return checkpoint_[static_cast<std::size_t>(kind)]; }
 
   // Where the forward pass ends: the first ordered task that is not a forward one.

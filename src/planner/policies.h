@@ -11,5 +11,6 @@ PlanResult plan_sharing(Step step, const CostModel& cost, const PlannerOptions& 
 PlanResult plan_liveness(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_offload(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_superneurons(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& options);
 
 }  // namespace tide

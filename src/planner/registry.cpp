@@ -7,13 +7,14 @@
 namespace tide {
 namespace {
 
-constexpr std::array<Policy, 6> kPolicies{{
+constexpr std::array<Policy, 7> kPolicies{{
     {"baseline", "every tensor has memory of its own for the whole step", plan_baseline},
     {"inplace", "baseline, but results overwrite operands that nobody needs any more", plan_inplace},
     {"sharing", "inplace, and blocks are recycled among tensors (sublinear paper, section 3)", plan_sharing},
     {"liveness", "memory is held from first write to last read, at addresses packed by lifetime", plan_liveness},
     {"offload", "liveness, and outputs of convolutions leave the device between the passes", plan_offload},
     {"superneurons", "offload, cache, recomputation and workspaces, as far as memory is short", plan_superneurons},
+    {"auto", "the fastest of all: each tensor kept, moved or recomputed, whichever costs least", plan_auto},
 }};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -58,6 +58,19 @@ Draft VirtualRuntime::run() && {
   return std::move(record_).finish();
 }
 
+namespace {
+struct TooManyOps {};
+}  // namespace
+
+std::optional<Draft> VirtualRuntime::run_within(std::size_t ops) && {
+  most_ops_ = static_cast<std::int32_t>(std::min<std::size_t>(ops, INT32_MAX));
+  try {
+    return std::move(*this).run();
+  } catch (const TooManyOps&) {
+    return std::nullopt;
+  }
+}
+
 void VirtualRuntime::execute(TaskId task) {
   const auto operands = step_.operands_of(task);
   for (const Operand& operand : operands)
@@ -165,6 +178,7 @@ bool VirtualRuntime::try_to_bring_together(TaskId task) {
 }
 
 void VirtualRuntime::launch(TaskId task) {
+  if (record_.next_op() > most_ops_) throw TooManyOps();
   double start = compute_;
   for (const StorageId id : fresh_) {
     const auto begin = cache_.address(key(id)).count();

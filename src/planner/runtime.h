@@ -12,6 +12,8 @@
 // the out lane runs ahead of the need.
 #pragma once
 
+#include <optional>
+
 #include "memory/block_pool.h"
 #include "planner/recorder.h"
 
@@ -39,6 +41,9 @@ class VirtualRuntime {
 
   // The draft has device addresses and algorithms.
   [[nodiscard]] Draft run() &&;
+  // The same, or nothing where it takes more ops: what may be dropped close to the floor may be
+  // run again without end.
+  [[nodiscard]] std::optional<Draft> run_within(std::size_t ops) &&;
 
  private:
   // What happens at one task (runtime.cpp).
@@ -107,6 +112,7 @@ class VirtualRuntime {
   std::vector<double> remaining_;    // by position: compute seconds from there to the end
   std::vector<std::int32_t> met_;    // by storage: the last prefetch that came across it
   std::int32_t prefetches_ = 0;
+  std::int32_t most_ops_ = INT32_MAX;
   std::vector<StorageId> fresh_;     // of the task at hand: all its storages, each once
 };
 

@@ -1,0 +1,125 @@
+// The default: plans in every way there is and keeps the one that the simulator finds fastest.
+#include <array>
+#include <span>
+
+#include "plan/timeline.h"
+#include "planner/finish.h"
+#include "planner/in_place.h"
+#include "planner/joint.h"
+#include "planner/policies.h"
+#include "planner/runtime.h"
+#include "planner/segments.h"
+
+namespace tide {
+namespace {
+
+// The first ones are tried on steps of any size.
+constexpr std::array<Trade, 6> kTrades{{
+    {0, 0, false},
+    {0.8, 0.05, false},
+    {0.4, 0.05, false},
+    {0.95, 0, false},
+    {0, 0, true},
+    {0.8, 0.05, true},
+}};
+constexpr std::size_t kTradesOfLargeSteps = 2;
+constexpr std::uint32_t kLargeStep = 4000;  // tasks
+
+constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
+constexpr double kGoodEnough = 1.001;  // of the time with unlimited memory
+
+// The fastest plan so far, and the smallest floor.
+class Best {
+ public:
+  explicit Best(const CostModel& cost) : cost_(cost) {}
+
+  void offer_floor(Bytes floor, const std::string& bottleneck) {
+    if (floor >= best_.floor && !best_.floor.is_zero()) return;
+    best_.floor = floor;
+    best_.bottleneck_task = bottleneck;
+  }
+
+  void offer(PlanResult result) {
+    offer_floor(result.floor, result.bottleneck_task);
+    if (!result.plan) {
+      // Why there is none, as the least demanding sees it.
+      if (!best_.plan) {
+        best_.short_of = result.short_of;
+        best_.host_floor = result.host_floor;
+        best_.disk_floor = result.disk_floor;
+      }
+      return;
+    }
+    const double seconds = simulate(*result.plan, cost_).seconds;
+    if (best_.plan && seconds >= seconds_) return;
+    seconds_ = seconds;
+    const Bytes floor = best_.floor;
+    std::string bottleneck = std::move(best_.bottleneck_task);
+    best_ = std::move(result);
+    best_.floor = floor;
+    best_.bottleneck_task = std::move(bottleneck);
+  }
+  [[nodiscard]] bool within(double seconds) const { return best_.plan && seconds_ <= seconds; }
+  [[nodiscard]] PlanResult take() && { return std::move(best_); }
+
+ private:
+  const CostModel& cost_;
+  PlanResult best_;
+  double seconds_ = 0;
+};
+
+// Placement loses a little: aim lower until it fits.
+PlanResult plan_trade(const Step& step, const StepFacts& facts, const CostModel& cost, const PlannerOptions& options,
+                      const Trade& trade, const std::vector<bool>& heads) {
+  PlanResult result;
+  result.floor = Bytes(INT64_MAX);
+  for (const std::int64_t percent : {100, 98, 95, 91}) {
+    std::optional<Draft> draft = plan_jointly(facts, cost, options, Bytes(options.memory->count() / 100 * percent), trade, heads);
+    if (!draft) break;
+    result = finish_draft(step, std::move(*draft), cost, options);
+    if (result.plan || result.short_of != Tier::device) break;
+  }
+  return result;
+}
+
+// The runtime of SuperNeurons, which fits wherever anything does, with heads that move but are
+// not dropped.
+void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOptions& options,
+                    const std::vector<bool>& heads, const Floor& floor, Best& best) {
+  StepFacts facts(step, {});
+  facts.keep(heads);
+  for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
+    if (std::optional<Draft> draft = VirtualRuntime(facts, cost, *options.memory, options, prefetch).run_within(kMostOps * step.tasks.size()))
+      best.offer(finish_placed(step, std::move(*draft), floor.bytes, floor.task, options));
+}
+
+}  // namespace
+
+PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& options) {
+  const double ideal = ideal_seconds(step, cost);
+  Best best(cost);
+  best.offer(plan_liveness(step, cost, options));
+  if (options.in_place) step = merge_in_place(std::move(step));
+  const Floor floor = smallest_floor(step);
+  best.offer_floor(floor.bytes, floor.task);
+  if (!options.memory || best.within(ideal * kGoodEnough)) return std::move(best).take();
+  if (*options.memory < floor.bytes) return std::move(best).take();
+  PlannerOptions merged = options;  // results are in place already
+  merged.in_place = false;
+  best.offer(plan_superneurons(step, cost, merged));
+  const StepFacts facts(step, {});
+  const Segments segments(facts);
+  const std::int64_t balanced = segments.balanced();
+  const bool large = step.ordered_tasks > kLargeStep;
+  const std::span<const Trade> trades(kTrades.data(), large ? kTradesOfLargeSteps : kTrades.size());
+  std::vector<std::int64_t> sizes{balanced, 4 * balanced};
+  if (!large) sizes.insert(sizes.end(), {segments.largest(), 0});
+  for (const std::int64_t size : sizes) {
+    const std::vector<bool> heads = segments.heads(size);
+    for (const Trade& trade : trades) best.offer(plan_trade(step, facts, cost, options, trade, heads));
+    if (size <= balanced && !large) offer_runtimes(step, cost, options, heads, floor, best);
+  }
+  return std::move(best).take();
+}
+
+}  // namespace tide
