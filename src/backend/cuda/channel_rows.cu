@@ -28,13 +28,14 @@ __device__ std::int64_t label_of(const LossShape& s, const std::int32_t* labels,
   return labels[row / s.positions * s.labels_per_sample + s.label_offset + row % s.positions];
 }
 
-__global__ void loss_kernel(LossShape s, const float* x, const std::int32_t* labels, float* y, Metric* partial) {
+template <typename Type>
+__global__ void loss_kernel(LossShape s, const Type* x, const std::int32_t* labels, float* y, Metric* partial) {
   __shared__ Metric metrics[kRowsPerBlock];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + warp;
   Metric metric{};
   if (row < s.rows) {
-    const float* from = x + row * s.classes;
+    const Type* from = x + row * s.classes;
     float* to = y + row * s.classes;
     const std::int64_t label = label_of(s, labels, row);
     const bool counts = label >= 0 && label < s.classes;
@@ -43,7 +44,7 @@ __global__ void loss_kernel(LossShape s, const float* x, const std::int32_t* lab
     std::int64_t answer = s.classes;
     double sum = 0;
     for (std::int64_t c = lane; c < s.classes; c += kWarp) {
-      const float value = from[c];
+      const float value = to_float(from[c]);
       if (value > largest) {
         largest = value;
         answer = c;
@@ -59,11 +60,11 @@ __global__ void loss_kernel(LossShape s, const float* x, const std::int32_t* lab
       }
     }
     sum = across_warp(sum, Plus{});
-    const double of_label = counts ? static_cast<double>(from[label]) : 0;
+    const double of_label = counts ? static_cast<double>(to_float(from[label])) : 0;
     __syncwarp();
     double total = 0;
     for (std::int64_t c = lane; c < s.classes; c += kWarp) {
-      const float e = expf(from[c] - largest);
+      const float e = expf(to_float(from[c]) - largest);
       to[c] = e;
       total += static_cast<double>(e);
     }
@@ -106,8 +107,9 @@ __global__ void merge_metric_kernel(const Metric* partial, std::int64_t count, f
   metric[1] = static_cast<float>(total.correct);
 }
 
+template <typename Type>
 __global__ void loss_backward_kernel(LossShape s, const DeviceState* state, const float* y, const std::int32_t* labels,
-                                     float* dx) {
+                                     Type* dx) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + warp;
   if (row >= s.rows) return;
@@ -120,7 +122,7 @@ __global__ void loss_backward_kernel(LossShape s, const DeviceState* state, cons
   for (std::int64_t c = lane; c < s.classes; c += kWarp) {
     float value = factor * (y[row * s.classes + c] - rest);
     if (c == label) value -= factor * most;
-    dx[row * s.classes + c] = value;
+    put(dx + row * s.classes + c, value);
   }
 }
 
@@ -139,15 +141,15 @@ __device__ float window_sum(const LrnShape& s, const float* terms, int c) {
 }
 
 // Rows of one block lie one behind the other in `terms`, each with its zeros.
-template <bool backward>
-__global__ void lrn_kernel(LrnShape s, int rows_per_block, const float* x, const float* dy, float* target) {
+template <bool backward, typename Type>
+__global__ void lrn_kernel(LrnShape s, int rows_per_block, const Type* x, const Type* dy, Type* target) {
   extern __shared__ float terms[];
   const int padded = s.channels + 2 * s.half, count = rows_per_block * s.channels;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * rows_per_block;
   for (int i = static_cast<int>(threadIdx.x); i < rows_per_block * padded; i += kThreads) {
     const int row = i / padded, c = i % padded - s.half;
     const bool inside = c >= 0 && c < s.channels && first + row < s.rows;
-    const float value = inside ? x[(first + row) * s.channels + c] : 0.0F;
+    const float value = inside ? to_float(x[(first + row) * s.channels + c]) : 0.0F;
     terms[i] = value * value;
   }
   __syncthreads();
@@ -159,7 +161,7 @@ __global__ void lrn_kernel(LrnShape s, int rows_per_block, const float* x, const
       if (c < 0 || c >= s.channels || first + row >= s.rows) continue;
       const std::int64_t at = (first + row) * s.channels + c;
       const float d = s.k + s.scale * window_sum(s, terms + row * padded, c);
-      ratios[i] = dy[at] * x[at] * negative_power(d, s.beta) / d;
+      ratios[i] = to_float(dy[at]) * to_float(x[at]) * negative_power(d, s.beta) / d;
     }
     __syncthreads();
   }
@@ -170,20 +172,21 @@ __global__ void lrn_kernel(LrnShape s, int rows_per_block, const float* x, const
     const float d = s.k + s.scale * window_sum(s, terms + row * padded, c);
     const float power = negative_power(d, s.beta);
     if constexpr (backward)
-      target[at] = dy[at] * power - 2.0F * s.scale * s.beta * x[at] * window_sum(s, ratios + row * padded, c);
+      put(target + at, to_float(dy[at]) * power - 2.0F * s.scale * s.beta * to_float(x[at]) *
+                                                      window_sum(s, ratios + row * padded, c));
     else
-      target[at] = x[at] * power;
+      put(target + at, to_float(x[at]) * power);
   }
 }
 
-template <bool backward>
-cudaError_t lrn(cudaStream_t stream, const LrnShape& s, const float* x, const float* dy, float* target) {
+template <bool backward, typename Type>
+cudaError_t lrn(cudaStream_t stream, const LrnShape& s, const Type* x, const Type* dy, Type* target) {
   const int padded = s.channels + 2 * s.half;
   const int rows_per_block = padded >= 1024 ? 1 : 1024 / padded;
   const int bytes = rows_per_block * padded * static_cast<int>(sizeof(float)) * (backward ? 2 : 1);
   if (bytes > 48 * 1024) {
     const cudaError_t status =
-        cudaFuncSetAttribute(lrn_kernel<backward>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        cudaFuncSetAttribute(lrn_kernel<backward, Type>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (status != cudaSuccess) return status;
   }
   lrn_kernel<backward><<<blocks_for(s.rows, rows_per_block), kThreads, static_cast<std::size_t>(bytes), stream>>>(
@@ -195,27 +198,40 @@ cudaError_t lrn(cudaStream_t stream, const LrnShape& s, const float* x, const fl
 
 std::size_t loss_bytes(const LossShape& s) { return blocks_for(s.rows, kRowsPerBlock) * sizeof(Metric); }
 
-cudaError_t launch_loss(cudaStream_t stream, const LossShape& s, const float* x, const std::int32_t* labels, float* y,
-                        float* metric, std::byte* workspace) {
+cudaError_t launch_loss(cudaStream_t stream, const LossShape& s, Element element, const void* x,
+                        const std::int32_t* labels, float* y, float* metric, std::byte* workspace) {
   const unsigned blocks = blocks_for(s.rows, kRowsPerBlock);
   auto* partial = reinterpret_cast<Metric*>(workspace);
-  loss_kernel<<<blocks, kThreads, 0, stream>>>(s, x, labels, y, partial);
+  with_element(element, [&](auto type) {
+    loss_kernel<<<blocks, kThreads, 0, stream>>>(s, static_cast<const decltype(type)*>(x), labels, y, partial);
+  });
   merge_metric_kernel<<<1, kThreads, 0, stream>>>(partial, blocks, metric);
   return cudaGetLastError();
 }
 
 cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& s, const DeviceState* state, const float* y,
-                                 const std::int32_t* labels, float* dx) {
-  loss_backward_kernel<<<blocks_for(s.rows, kRowsPerBlock), kThreads, 0, stream>>>(s, state, y, labels, dx);
-  return cudaGetLastError();
+                                 const std::int32_t* labels, Element element, void* dx) {
+  return with_element(element, [&](auto type) {
+    loss_backward_kernel<<<blocks_for(s.rows, kRowsPerBlock), kThreads, 0, stream>>>(
+        s, state, y, labels, static_cast<decltype(type)*>(dx));
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_lrn(cudaStream_t stream, const LrnShape& s, const float* x, float* y) {
-  return lrn<false>(stream, s, x, nullptr, y);
+cudaError_t launch_lrn(cudaStream_t stream, const LrnShape& s, Element element, const void* x, void* y) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    return lrn<false, Type>(stream, s, static_cast<const Type*>(x), nullptr, static_cast<Type*>(y));
+  });
 }
 
-cudaError_t launch_lrn_backward(cudaStream_t stream, const LrnShape& s, const float* x, const float* dy, float* dx) {
-  return lrn<true>(stream, s, x, dy, dx);
+cudaError_t launch_lrn_backward(cudaStream_t stream, const LrnShape& s, Element element, const void* x, const void* dy,
+                                void* dx) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    return lrn<true, Type>(stream, s, static_cast<const Type*>(x), static_cast<const Type*>(dy),
+                           static_cast<Type*>(dx));
+  });
 }
 
 }  // namespace tide::cuda

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cuda/device_state.h"
+#include "backend/cuda/element.h"
 
 namespace tide::cuda {
 
@@ -17,12 +18,12 @@ struct LossShape {
   double smoothing, weight;
 };
 [[nodiscard]] std::size_t loss_bytes(const LossShape& shape);
-// y may be x.
-[[nodiscard]] cudaError_t launch_loss(cudaStream_t stream, const LossShape& shape, const float* x,
+// y, the probabilities, are floats; y may be x where that is too.
+[[nodiscard]] cudaError_t launch_loss(cudaStream_t stream, const LossShape& shape, Element element, const void* x,
                                       const std::int32_t* labels, float* y, float* metric, std::byte* workspace);
-// dx may be y.
+// dx may be y where it is floats too.
 [[nodiscard]] cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& shape, const DeviceState* state,
-                                               const float* y, const std::int32_t* labels, float* dx);
+                                               const float* y, const std::int32_t* labels, Element element, void* dx);
 
 struct LrnShape {
   std::int64_t rows;
@@ -31,9 +32,10 @@ struct LrnShape {
 };
 // A row must fit in the memory of one block.
 inline constexpr int kMostLrnChannels = 16384;
-[[nodiscard]] cudaError_t launch_lrn(cudaStream_t stream, const LrnShape& shape, const float* x, float* y);
+[[nodiscard]] cudaError_t launch_lrn(cudaStream_t stream, const LrnShape& shape, Element element, const void* x,
+                                     void* y);
 // dx may be dy.
-[[nodiscard]] cudaError_t launch_lrn_backward(cudaStream_t stream, const LrnShape& shape, const float* x,
-                                              const float* dy, float* dx);
+[[nodiscard]] cudaError_t launch_lrn_backward(cudaStream_t stream, const LrnShape& shape, Element element,
+                                              const void* x, const void* dy, void* dx);
 
 }  // namespace tide::cuda

@@ -7,6 +7,15 @@
 namespace tide::cuda {
 namespace {
 
+std::string_view precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+  }
+  return "?";
+}
+
 std::string version_text(int version, int major_unit, int minor_unit) {
   return fmt::format("{}.{}", version / major_unit, version % major_unit / minor_unit);
 }
@@ -50,7 +59,7 @@ std::string Context::description() const {
   return fmt::format("cuda {} driver={} runtime={} cuDNN {}.{}.{} cuBLASLt {} {}{}", properties.name,
                      version_text(driver, 1000, 10), version_text(runtime, 1000, 10), cudnnGetVersion() / 10000,
                      cudnnGetVersion() / 100 % 100, cudnnGetVersion() % 100, cublasLtGetVersion(),
-                     precision_ == Precision::tf32 ? "tf32" : "fp32", deterministic_ ? "" : " nondeterministic");
+                     precision_name(precision_), deterministic_ ? "" : " nondeterministic");
 }
 
 void Context::set_state(const StepState& state) {

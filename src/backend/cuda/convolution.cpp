@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/column_sums.h"
+#include "backend/cuda/conversion.h"
 #include "backend/cuda/cudnn_convolution.h"
 #include "backend/cuda/direct_convolution.h"
 #include "backend/cuda/elementwise.h"
@@ -24,16 +25,19 @@ struct ConvolutionTask {
   bool add_weights = false, add_bias = false;
 
   [[nodiscard]] RowsAndChannels rows() const { return {output.batch * output.height * output.width, output.channels}; }
-  [[nodiscard]] std::size_t weight_bytes() const {
+  [[nodiscard]] std::int64_t weight_count() const {
     const Window& w = problem.window;
-    return static_cast<std::size_t>(problem.small.channels * w.kernel_height * w.kernel_width *
-                                    (problem.large.channels / problem.groups)) *
-           sizeof(float);
+    return problem.small.channels * w.kernel_height * w.kernel_width * (problem.large.channels / problem.groups);
   }
   [[nodiscard]] std::int64_t operand_bytes() const {
-    return (problem.large.elements() + problem.small.elements()) * 4 + static_cast<std::int64_t>(weight_bytes());
+    const auto size = static_cast<std::int64_t>(size_of(element));
+    return (problem.large.elements() + problem.small.elements()) * size + weight_count() * 4;
   }
 };
+
+std::size_t aligned_bytes(std::int64_t count, Element element) {
+  return Bytes(count * static_cast<std::int64_t>(size_of(element))).aligned().size();
+}
 
 ConvolutionTask task_of(const TaskView& view) {
   const auto& options = view.options<ConvolutionOptions>();
@@ -62,41 +66,62 @@ ConvolutionTask task_of(const TaskView& view) {
   task.large = transposed ? of_output : of_input;
   task.small = transposed ? of_input : of_output;
   task.y_or_dy = of_output;
-  task.element = element_of(view, of_output);
+  task.element = task.problem.element = element_of(view, of_output);
   return task;
 }
 
 // What follows the sums of products: the bias, forward and backward. Scratch is free again by then.
 void finish(const Context& context, const ConvolutionTask& task, const Launch& launch) {
   if (task.bias)
-    check(launch_add_bias(context.stream(), output_of(launch, task.y_or_dy), input_of(launch, *task.bias),
+    check(launch_add_bias(context.stream(), task.element, launch.operands[task.y_or_dy], input_of(launch, *task.bias),
                           task.rows().rows, task.rows().channels),
           "adding a bias");
   if (task.d_bias)
-    check(launch_column_sums(context.stream(), task.rows(), task.element, input_of(launch, task.y_or_dy),
+    check(launch_column_sums(context.stream(), task.rows(), task.element, launch.operands[task.y_or_dy],
                              output_of(launch, *task.d_bias), task.add_bias, launch.workspace),
           "the gradient of a bias");
 }
 
 std::size_t bias_workspace(const ConvolutionTask& task) { return task.d_bias ? column_sum_bytes(task.rows(), task.element) : 0; }
 
-// cuDNN overwrites: gradients that are added to go through the workspace, in front of its own.
-Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, const ConvolutionPlanPtr& plan) {
-  const std::size_t copy =
-      task.add_weights ? Bytes(static_cast<std::int64_t>(task.weight_bytes())).aligned().size() : 0;
+// The problem as the library is asked for it, with weights of this type; gradients of weights may
+// come as floats.
+std::vector<ConvolutionProblem> library_problems(const ConvolutionProblem& given) {
+  ConvolutionProblem problem = given;
+  std::vector<ConvolutionProblem> problems;
+  if (given.product == Product::to_weights) problems.push_back(problem);
+  problem.weights = given.element;
+  if (problems.empty() || given.element != Element::f32) problems.push_back(problem);
+  return problems;
+}
+
+std::string variant_name(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
+  const bool rounds = problem.product == Product::to_weights && problem.weights != Element::f32;
+  return rounds ? plan.name() + "-rounded" : plan.name();
+}
+
+// Weights of another type, and gradients that are added to (cuDNN overwrites), go through the
+// workspace, in front of its own.
+Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, const ConvolutionProblem& problem,
+                        const ConvolutionPlanPtr& plan) {
+  const bool aside = task.add_weights || problem.weights != Element::f32;
+  const std::size_t copy = aside ? aligned_bytes(task.weight_count(), problem.weights) : 0;
   const std::size_t workspace = std::max(copy + plan->workspace(), bias_workspace(task));
-  return {plan->name(), bytes(workspace), [=] {
+  return {variant_name(problem, *plan), bytes(workspace), [=] {
             const auto call = std::make_shared<ConvolutionCall>(plan);
             return [=](const Launch& launch) {
-              void* weights = task.add_weights ? launch.workspace : launch.operands[task.weights];
+              void* weights = aside ? launch.workspace : launch.operands[task.weights];
+              const bool to_weights = problem.product == Product::to_weights;
+              if (aside && !to_weights)
+                check(launch_convert(context->stream(), input_of(launch, task.weights), problem.weights, weights,
+                                     task.weight_count()),
+                      "converting weights");
               call->run(*context, launch.operands[task.large], launch.operands[task.small], weights,
                         plan->workspace() > 0 ? launch.workspace + copy : nullptr);
-              if (task.add_weights) {
-                float* sum = output_of(launch, task.weights);
-                check(launch_binary(context->stream(), Binary::add, sum, static_cast<const float*>(weights), sum,
-                                    static_cast<std::int64_t>(task.weight_bytes() / sizeof(float))),
-                      "adding to a gradient");
-              }
+              if (aside && to_weights)
+                check(launch_to_floats(context->stream(), problem.weights, weights, output_of(launch, task.weights),
+                                       task.add_weights, task.weight_count()),
+                      "converting a gradient");
               finish(*context, task, launch);
             };
           }};
@@ -107,8 +132,8 @@ struct FoldedConvolution {
   Fold image, window;
   ConvolutionProblem problem;
 
-  static std::size_t bytes_of(const Fold& f) {
-    return Bytes(f.batch * f.folded_height * f.folded_width * f.folded_channels * 4).aligned().size();
+  static std::size_t bytes_of(const Fold& f, Element element) {
+    return aligned_bytes(f.batch * f.folded_height * f.folded_width * f.folded_channels, element);
   }
 };
 
@@ -145,31 +170,34 @@ std::optional<FoldedConvolution> folded(const ConvolutionProblem& p) {
   return f;
 }
 
-// As seen on an H200: with windows of 7x7 and 11x11 forward, with a stride of 4 backward too.
+// As seen on an H200: with windows of 7x7 and 11x11 forward, with a stride of 4, or in bf16,
+// backward too.
 bool folds_are_faster(const ConvolutionProblem& p) {
   const Window& w = p.window;
   return w.kernel_height * w.kernel_width >= 25 &&
-         (p.product == Product::to_small || w.stride_height * w.stride_width >= 16);
+         (p.product == Product::to_small || w.stride_height * w.stride_width >= 16 || p.element == Element::bf16);
 }
 
 Variant folded_variant(const ContextPtr& context, const ConvolutionTask& task, const FoldedConvolution& f,
                        const ConvolutionPlanPtr& plan) {
-  const std::size_t image_bytes = FoldedConvolution::bytes_of(f.image);
-  const std::size_t before = image_bytes + FoldedConvolution::bytes_of(f.window);
+  const Element of_window = f.problem.weights;
+  const std::size_t image_bytes = FoldedConvolution::bytes_of(f.image, task.element);
+  const std::size_t before = image_bytes + FoldedConvolution::bytes_of(f.window, of_window);
   const bool forward = f.problem.product == Product::to_small;
-  return {"folded-" + plan->name(), bytes(std::max(before + plan->workspace(), bias_workspace(task))), [=] {
+  return {"folded-" + variant_name(f.problem, *plan), bytes(std::max(before + plan->workspace(), bias_workspace(task))), [=] {
             const auto call = std::make_shared<ConvolutionCall>(plan);
             return [=](const Launch& launch) {
               const cudaStream_t stream = context->stream();
-              auto* image = reinterpret_cast<float*>(launch.workspace);
-              auto* window = reinterpret_cast<float*>(launch.workspace + image_bytes);
-              check(launch_fold(stream, f.image, input_of(launch, task.large), image), "folding an image");
+              std::byte *image = launch.workspace, *window = launch.workspace + image_bytes;
+              check(launch_fold(stream, f.image, task.element, launch.operands[task.large], image), "folding an image");
               if (forward)
-                check(launch_fold(stream, f.window, input_of(launch, task.weights), window), "folding a window");
+                check(launch_fold_window(stream, f.window, input_of(launch, task.weights), of_window, window),
+                      "folding a window");
               call->run(*context, image, launch.operands[task.small], window,
                         plan->workspace() > 0 ? launch.workspace + before : nullptr);
               if (!forward)
-                check(launch_unfold(stream, f.window, window, output_of(launch, task.weights), task.add_weights),
+                check(launch_unfold_window(stream, f.window, of_window, window, output_of(launch, task.weights),
+                                           task.add_weights),
                       "unfolding a window");
               finish(*context, task, launch);
             };
@@ -187,13 +215,13 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
                                 narrow(w.pad_top),       narrow(w.pad_left),       narrow(w.dilation_height),
                                 narrow(w.dilation_width)};
   const Kernel kernel = [=](const Launch& launch) {
-    float *large = output_of(launch, task.large), *small = output_of(launch, task.small),
-          *weights = output_of(launch, task.weights);
+    std::byte *large = launch.operands[task.large], *small = launch.operands[task.small];
+    float* weights = output_of(launch, task.weights);
     const cudaStream_t stream = context->stream();
-    check(p.product == Product::to_small ? launch_direct_to_small(stream, shape, large, weights, small)
-          : p.product == Product::to_large
-              ? launch_direct_to_large(stream, shape, small, weights, large)
-              : launch_direct_to_weights(stream, shape, large, small, weights, task.add_weights),
+    check(p.product == Product::to_small   ? launch_direct_to_small(stream, shape, task.element, large, weights, small)
+          : p.product == Product::to_large ? launch_direct_to_large(stream, shape, task.element, small, weights, large)
+                                           : launch_direct_to_weights(stream, shape, task.element, large, small,
+                                                                      weights, task.add_weights),
           "a convolution");
     finish(*context, task, launch);
   };
@@ -205,23 +233,30 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
 Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const ConvolutionTask task = task_of(view);
   Recipe recipe;
-  for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, task.problem))
-    recipe.push_back(library_variant(context, task, plan));
-  if (const auto fold = folded(task.problem)) {
+  for (const ConvolutionProblem& problem : library_problems(task.problem))
+    for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, problem))
+      recipe.push_back(library_variant(context, task, problem, plan));
+  if (auto fold = folded(task.problem)) {
     constexpr std::size_t kMostFolded = 2;
     Recipe variants;
-    for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, fold->problem))
-      if (variants.size() < kMostFolded) variants.push_back(folded_variant(context, task, *fold, plan));
+    for (const ConvolutionProblem& problem : library_problems(fold->problem)) {
+      fold->problem = problem;
+      for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, problem))
+        if (variants.size() < kMostFolded) variants.push_back(folded_variant(context, task, *fold, plan));
+    }
     recipe.insert(folds_are_faster(task.problem) ? recipe.begin() : recipe.end(), variants.begin(), variants.end());
   }
   const bool is_product = view.layer_kind() == LayerKind::convolution && task.problem.groups == 1 &&
                           task.problem.window == Window::square(1);
-  if (is_product)
-    for (Variant& variant :
-         dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels}))
-      recipe.push_back(std::move(variant));
+  if (is_product) {
+    Recipe products = dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels});
+    // In bf16 they are as fast or faster, and gradients of weights stay floats.
+    const bool first = task.element == Element::bf16 && task.problem.product != Product::to_large;
+    recipe.insert(first ? recipe.begin() : recipe.end(), products.begin(), products.end());
+  }
   // No budget should fail for want of scratch; a quarter of the operands is no want.
-  const Bytes little = bytes(bias_workspace(task)) + Bytes(task.operand_bytes() / 4);
+  const std::size_t converted = task.element == Element::f32 ? 0 : aligned_bytes(task.weight_count(), task.element);
+  const Bytes little = bytes(bias_workspace(task) + converted) + Bytes(task.operand_bytes() / 4);
   const bool frugal =
       std::any_of(recipe.begin(), recipe.end(), [&](const Variant& v) { return v.workspace <= little; });
   if (!frugal) recipe.push_back(direct_variant(context, task));

@@ -1,6 +1,6 @@
 // The cuda backend: cuDNN for convolutions, cuBLASLt for matrix products, kernels of our own
 // for everything else. Activations are NHWC, weights output channels x height x width x input
-// channels; storage is fp32.
+// channels; storage is fp32, or bf16 for layer outputs and their gradients.
 #include <map>
 
 #include "backend/cuda/recipe.h"
@@ -43,7 +43,7 @@ Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
     case LayerKind::multiply: return multiply_recipe(view, context);
     case LayerKind::concat:
     case LayerKind::split: return channels_recipe(view, context);
-    case LayerKind::input:
+    case LayerKind::input: return input_recipe(view, context);
     case LayerKind::flatten: break;
   }
   throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));

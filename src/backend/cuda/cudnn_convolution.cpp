@@ -32,9 +32,9 @@ void finalize(const Descriptor& descriptor) {
   check(cudnnBackendFinalize(descriptor.get()), "describing a convolution");
 }
 
-Descriptor tensor(std::int64_t name, const Numbers& dimensions, const Numbers& strides) {
+Descriptor tensor(std::int64_t name, Element element, const Numbers& dimensions, const Numbers& strides) {
   Descriptor made = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  const cudnnDataType_t type = element == Element::f32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
   const std::int64_t alignment = 16;
   set(made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   set(made, CUDNN_ATTR_TENSOR_DIMENSIONS, dimensions);
@@ -46,8 +46,9 @@ Descriptor tensor(std::int64_t name, const Numbers& dimensions, const Numbers& s
 }
 
 // Dimensions in cuDNN's order (NCHW), strides of NHWC memory.
-Descriptor channels_last(std::int64_t name, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-  return tensor(name, {n, c, h, w}, {c * h * w, 1, c * w, c});
+Descriptor channels_last(std::int64_t name, Element element, std::int64_t n, std::int64_t c, std::int64_t h,
+                         std::int64_t w) {
+  return tensor(name, element, {n, c, h, w}, {c * h * w, 1, c * w, c});
 }
 
 Descriptor window_of(const Window& w) {
@@ -100,11 +101,14 @@ OperationNames names_of(Product product) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
 }
 
+// Null where the library does not have the combination of types.
 Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   const OperationNames names = names_of(p.product);
-  const Descriptor large = channels_last(kLarge, p.large.batch, p.large.channels, p.large.height, p.large.width);
-  const Descriptor small = channels_last(kSmall, p.small.batch, p.small.channels, p.small.height, p.small.width);
-  const Descriptor weights = channels_last(kWeights, p.small.channels, p.large.channels / p.groups,
+  const Descriptor large =
+      channels_last(kLarge, p.element, p.large.batch, p.large.channels, p.large.height, p.large.width);
+  const Descriptor small =
+      channels_last(kSmall, p.element, p.small.batch, p.small.channels, p.small.height, p.small.width);
+  const Descriptor weights = channels_last(kWeights, p.weights, p.small.channels, p.large.channels / p.groups,
                                            p.window.kernel_height, p.window.kernel_width);
   const Descriptor operation = make(names.type);
   const float one = 1, zero = 0;
@@ -114,11 +118,11 @@ Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   set(operation, names.large, large);
   set(operation, names.small, small);
   set(operation, names.weights, weights);
-  finalize(operation);
+  if (cudnnBackendFinalize(operation.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
   Descriptor graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-  finalize(graph);
+  if (cudnnBackendFinalize(graph.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
   return graph;
 }
 
@@ -176,11 +180,11 @@ struct Engine {
   [[nodiscard]] bool compiles() const {
     return std::find(behaviours.begin(), behaviours.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviours.end();
   }
-  [[nodiscard]] bool allowed(const Context& context) const {
+  [[nodiscard]] bool allowed(const Context& context, Element element) const {
     if (compiles() || has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
     if (context.deterministic() && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
     // Matrix units take floats as TF32; transforms lose digits beyond our tolerance for fp32.
-    return context.precision() == Precision::tf32 ||
+    return element == Element::bf16 || context.precision() != Precision::fp32 ||
            !(has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || has(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
              has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) || has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) ||
              has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
@@ -203,6 +207,8 @@ ConvolutionPlanPtr plan_of(const Descriptor& configuration, cudnnHandle_t handle
 Signature signature_of(const ConvolutionProblem& p) {
   const Window& w = p.window;
   return {static_cast<std::int64_t>(p.product),
+          static_cast<std::int64_t>(p.element),
+          static_cast<std::int64_t>(p.weights),
           p.groups,
           p.large.batch,
           p.large.channels,
@@ -250,13 +256,14 @@ const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, c
   ConvolutionProblem problem = given;
   problem.window = *window;
   const Descriptor graph = graph_of(problem, context.cudnn());
+  if (graph == nullptr) return plans;
   std::map<std::int64_t, int> seen;  // configurations by engine
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (mode == CUDNN_HEUR_MODE_FALLBACK && !plans.empty()) break;
     for (const Descriptor& configuration : suggestions(graph, mode)) {
       if (plans.size() == kMostPlans) break;
       const Engine engine(configuration);
-      if (!engine.allowed(context)) continue;
+      if (!engine.allowed(context, problem.element)) continue;
       const int nth = ++seen[engine.number];
       std::string name =
           nth == 1 ? fmt::format("cudnn-{}", engine.number) : fmt::format("cudnn-{}.{}", engine.number, nth);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/context.h"
+#include "backend/cuda/element.h"
 #include "network/layer.h"
 
 namespace tide::cuda {
@@ -14,6 +15,8 @@ struct ConvolutionProblem {
   Window window;
   std::int64_t groups;
   Product product;
+  Element element = Element::f32;  // of both sides
+  Element weights = Element::f32;
 };
 
 using Descriptor = Owner<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;

@@ -11,7 +11,8 @@ __device__ std::int64_t small_at(const DirectConvolution& s, std::int64_t n, int
   return ((n * s.small_height + h) * s.small_width + w) * s.small_channels;
 }
 
-__global__ void to_small_kernel(DirectConvolution s, const float* large, const float* weights, float* small) {
+template <typename Type>
+__global__ void to_small_kernel(DirectConvolution s, const Type* large, const float* weights, Type* small) {
   const std::int64_t i = thread_index();
   if (i >= s.batch * s.small_height * s.small_width * s.small_channels) return;
   const int channel = static_cast<int>(i % s.small_channels);
@@ -27,15 +28,16 @@ __global__ void to_small_kernel(DirectConvolution s, const float* large, const f
       const int y = h * s.stride_height - s.pad_top + kh * s.dilation_height;
       const int x = w * s.stride_width - s.pad_left + kw * s.dilation_width;
       if (y < 0 || y >= s.large_height || x < 0 || x >= s.large_width) continue;
-      const float* from = large + large_at(s, n, y, x) + group * per_group;
+      const Type* from = large + large_at(s, n, y, x) + group * per_group;
       const float* weight =
           weights + ((static_cast<std::int64_t>(channel) * s.kernel_height + kh) * s.kernel_width + kw) * per_group;
-      for (int l = 0; l < per_group; ++l) sum += from[l] * weight[l];
+      for (int l = 0; l < per_group; ++l) sum += to_float(from[l]) * weight[l];
     }
-  small[i] = sum;
+  put(small + i, sum);
 }
 
-__global__ void to_large_kernel(DirectConvolution s, const float* small, const float* weights, float* large) {
+template <typename Type>
+__global__ void to_large_kernel(DirectConvolution s, const Type* small, const float* weights, Type* large) {
   const std::int64_t i = thread_index();
   if (i >= s.batch * s.large_height * s.large_width * s.large_channels) return;
   const int channel = static_cast<int>(i % s.large_channels);
@@ -53,17 +55,18 @@ __global__ void to_large_kernel(DirectConvolution s, const float* small, const f
     for (int kw = 0; kw < s.kernel_width; ++kw) {
       const int x = w + s.pad_left - kw * s.dilation_width;
       if (x < 0 || x % s.stride_width != 0 || x / s.stride_width >= s.small_width) continue;
-      const float* from = small + small_at(s, n, y / s.stride_height, x / s.stride_width);
+      const Type* from = small + small_at(s, n, y / s.stride_height, x / s.stride_width);
       for (int k = group * small_per_group; k < (group + 1) * small_per_group; ++k)
-        sum += from[k] *
+        sum += to_float(from[k]) *
                weights[((static_cast<std::int64_t>(k) * s.kernel_height + kh) * s.kernel_width + kw) * per_group + l];
     }
   }
-  large[i] = sum;
+  put(large + i, sum);
 }
 
 // A block per weight; its threads share the positions.
-__global__ void to_weights_kernel(DirectConvolution s, const float* large, const float* small, float* weights,
+template <typename Type>
+__global__ void to_weights_kernel(DirectConvolution s, const Type* large, const Type* small, float* weights,
                                   bool accumulate) {
   __shared__ float shared[kThreads];
   const int per_group = s.large_channels / s.groups;
@@ -82,7 +85,7 @@ __global__ void to_weights_kernel(DirectConvolution s, const float* large, const
     const int x = w * s.stride_width - s.pad_left + kw * s.dilation_width;
     if (y < 0 || y >= s.large_height || x < 0 || x >= s.large_width) continue;
     const std::int64_t n = i / s.small_width / s.small_height;
-    sum += large[large_at(s, n, y, x) + channel] * small[i * s.small_channels + k];
+    sum += to_float(large[large_at(s, n, y, x) + channel]) * to_float(small[i * s.small_channels + k]);
   }
   shared[threadIdx.x] = sum;
   __syncthreads();
@@ -95,26 +98,38 @@ __global__ void to_weights_kernel(DirectConvolution s, const float* large, const
 
 }  // namespace
 
-cudaError_t launch_direct_to_small(cudaStream_t stream, const DirectConvolution& s, const float* large,
-                                   const float* weights, float* small) {
+cudaError_t launch_direct_to_small(cudaStream_t stream, const DirectConvolution& s, Element element, const void* large,
+                                   const float* weights, void* small) {
   const std::int64_t count = s.batch * s.small_height * s.small_width * s.small_channels;
-  to_small_kernel<<<blocks_for(count), kThreads, 0, stream>>>(s, large, weights, small);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    to_small_kernel<<<blocks_for(count), kThreads, 0, stream>>>(s, static_cast<const Type*>(large), weights,
+                                                                static_cast<Type*>(small));
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_direct_to_large(cudaStream_t stream, const DirectConvolution& s, const float* small,
-                                   const float* weights, float* large) {
+cudaError_t launch_direct_to_large(cudaStream_t stream, const DirectConvolution& s, Element element, const void* small,
+                                   const float* weights, void* large) {
   const std::int64_t count = s.batch * s.large_height * s.large_width * s.large_channels;
-  to_large_kernel<<<blocks_for(count), kThreads, 0, stream>>>(s, small, weights, large);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    to_large_kernel<<<blocks_for(count), kThreads, 0, stream>>>(s, static_cast<const Type*>(small), weights,
+                                                                static_cast<Type*>(large));
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_direct_to_weights(cudaStream_t stream, const DirectConvolution& s, const float* large,
-                                     const float* small, float* weights, bool accumulate) {
+cudaError_t launch_direct_to_weights(cudaStream_t stream, const DirectConvolution& s, Element element,
+                                     const void* large, const void* small, float* weights, bool accumulate) {
   const std::int64_t count =
       std::int64_t{s.small_channels} * s.kernel_height * s.kernel_width * (s.large_channels / s.groups);
-  to_weights_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(s, large, small, weights, accumulate);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    to_weights_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(
+        s, static_cast<const Type*>(large), static_cast<const Type*>(small), weights, accumulate);
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace tide::cuda

@@ -3,12 +3,14 @@
 //
 // A convolution relates a large side (x) to a small one (y); a transposed convolution is the
 // same relation read the other way round. Weights are small channels x height x width x large
-// channels of one group.
+// channels of one group, and floats.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
+
+#include "backend/cuda/element.h"
 
 namespace tide::cuda {
 
@@ -20,12 +22,12 @@ struct DirectConvolution {
   int pad_top, pad_left, dilation_height, dilation_width;
 };
 
-[[nodiscard]] cudaError_t launch_direct_to_small(cudaStream_t stream, const DirectConvolution& shape,
-                                                 const float* large, const float* weights, float* small);
-[[nodiscard]] cudaError_t launch_direct_to_large(cudaStream_t stream, const DirectConvolution& shape,
-                                                 const float* small, const float* weights, float* large);
-[[nodiscard]] cudaError_t launch_direct_to_weights(cudaStream_t stream, const DirectConvolution& shape,
-                                                   const float* large, const float* small, float* weights,
+[[nodiscard]] cudaError_t launch_direct_to_small(cudaStream_t stream, const DirectConvolution& shape, Element element,
+                                                 const void* large, const float* weights, void* small);
+[[nodiscard]] cudaError_t launch_direct_to_large(cudaStream_t stream, const DirectConvolution& shape, Element element,
+                                                 const void* small, const float* weights, void* large);
+[[nodiscard]] cudaError_t launch_direct_to_weights(cudaStream_t stream, const DirectConvolution& shape, Element element,
+                                                   const void* large, const void* small, float* weights,
                                                    bool accumulate);
 
 }  // namespace tide::cuda

@@ -35,100 +35,108 @@ struct Multiply {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
-template <typename Function>
-__global__ void unary_kernel(const float* x, float* y, std::int64_t count, Function function) {
-  const std::int64_t packs = count / 4;
+template <typename Type, typename Function>
+__global__ void unary_kernel(const Type* x, Type* y, std::int64_t count, Function function) {
+  constexpr int kWidth = kPackOf<Type>;
+  const std::int64_t packs = count / kWidth;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kPerBlock + threadIdx.x;
-  Pack<4> in[kUnroll];
+  Raw<Type, kWidth> in[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
-    if (const std::int64_t i = first + u * kThreads; i < packs) in[u] = Pack<4>::load(x + 4 * i);
+    if (const std::int64_t i = first + u * kThreads; i < packs) in[u] = Raw<Type, kWidth>::load(x + kWidth * i);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
     if (const std::int64_t i = first + u * kThreads; i < packs) {
-      for (float& value : in[u].v) value = function(value);
-      in[u].store(y + 4 * i);
+      Pack<kWidth> value = Pack<kWidth>::of(in[u]);
+      for (int k = 0; k < kWidth; ++k) value.v[k] = function(value.v[k]);
+      value.store(y + kWidth * i);
     }
-  const std::int64_t rest = 4 * packs + first;
-  if (first < count - 4 * packs) y[rest] = function(x[rest]);
+  const std::int64_t rest = kWidth * packs + first;
+  if (first < count - kWidth * packs) put(y + rest, function(to_float(x[rest])));
 }
 
-template <typename Function>
-__global__ void binary_kernel(const float* a, const float* b, float* y, std::int64_t count, Function function) {
-  const std::int64_t packs = count / 4;
+template <typename Type, typename Function>
+__global__ void binary_kernel(const Type* a, const Type* b, Type* y, std::int64_t count, Function function) {
+  constexpr int kWidth = kPackOf<Type>;
+  const std::int64_t packs = count / kWidth;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kPerBlock + threadIdx.x;
-  Pack<4> left[kUnroll], right[kUnroll];
+  Raw<Type, kWidth> left[kUnroll], right[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
     if (const std::int64_t i = first + u * kThreads; i < packs) {
-      left[u] = Pack<4>::load(a + 4 * i);
-      right[u] = Pack<4>::load(b + 4 * i);
+      left[u] = Raw<Type, kWidth>::load(a + kWidth * i);
+      right[u] = Raw<Type, kWidth>::load(b + kWidth * i);
     }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
     if (const std::int64_t i = first + u * kThreads; i < packs) {
-      for (int k = 0; k < 4; ++k) left[u].v[k] = function(left[u].v[k], right[u].v[k]);
-      left[u].store(y + 4 * i);
+      Pack<kWidth> value = Pack<kWidth>::of(left[u]);
+      const Pack<kWidth> other = Pack<kWidth>::of(right[u]);
+      for (int k = 0; k < kWidth; ++k) value.v[k] = function(value.v[k], other.v[k]);
+      value.store(y + kWidth * i);
     }
-  const std::int64_t rest = 4 * packs + first;
-  if (first < count - 4 * packs) y[rest] = function(a[rest], b[rest]);
+  const std::int64_t rest = kWidth * packs + first;
+  if (first < count - kWidth * packs) put(y + rest, function(to_float(a[rest]), to_float(b[rest])));
 }
 
-__global__ void multiply_backward_kernel(const float* a, const float* b, const float* dy, float* da, float* db,
+template <typename Type>
+__global__ void multiply_backward_kernel(const Type* a, const Type* b, const Type* dy, Type* da, Type* db,
                                          std::int64_t count) {
   const std::int64_t i = thread_index();
   if (i >= count) return;
-  const float first = dy[i] * b[i], second = dy[i] * a[i];
-  da[i] = first;
-  db[i] = second;
+  const float gradient = to_float(dy[i]), first = gradient * to_float(b[i]), second = gradient * to_float(a[i]);
+  put(da + i, first);
+  put(db + i, second);
 }
 
-__global__ void sum_kernel(Addends addends, float* y, std::int64_t count) {
+template <typename Type>
+__global__ void sum_kernel(Addends addends, Type* y, std::int64_t count) {
+  constexpr int kWidth = kPackOf<Type>;
+  const auto addend = [&](int a) { return static_cast<const Type*>(addends.x[a]); };
   const std::int64_t i = thread_index();
-  if (4 * i + 4 <= count) {
-    Pack<4> sum = Pack<4>::load(addends.x[0] + 4 * i);
+  if (kWidth * i + kWidth <= count) {
+    Pack<kWidth> sum = Pack<kWidth>::load(addend(0) + kWidth * i);
     for (int a = 1; a < addends.count; ++a) {
-      const Pack<4> next = Pack<4>::load(addends.x[a] + 4 * i);
-      for (int k = 0; k < 4; ++k) sum.v[k] += next.v[k];
+      const Pack<kWidth> next = Pack<kWidth>::load(addend(a) + kWidth * i);
+      for (int k = 0; k < kWidth; ++k) sum.v[k] += next.v[k];
     }
-    sum.store(y + 4 * i);
+    sum.store(y + kWidth * i);
     return;
   }
-  for (std::int64_t j = 4 * i; j < count; ++j) {
-    float sum = addends.x[0][j];
-    for (int a = 1; a < addends.count; ++a) sum += addends.x[a][j];
-    y[j] = sum;
+  for (std::int64_t j = kWidth * i; j < count; ++j) {
+    float sum = to_float(addend(0)[j]);
+    for (int a = 1; a < addends.count; ++a) sum += to_float(addend(a)[j]);
+    put(y + j, sum);
   }
 }
 
-template <int width>
-__global__ void add_bias_kernel(float* y, const float* bias, std::int64_t rows, ColumnGrid grid) {
+template <typename Type, int width>
+__global__ void add_bias_kernel(Type* y, const float* bias, std::int64_t rows, ColumnGrid grid) {
   const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
   if (group >= grid.groups) return;
   const Pack<width> shift = Pack<width>::load(bias + group * width);
   const std::int64_t channels = static_cast<std::int64_t>(grid.groups) * width;
   const std::int64_t first = blockIdx.y * grid.rows_per_part, end = min(rows, first + grid.rows_per_part);
-#pragma unroll 4
-  for (std::int64_t row = first + threadIdx.y; row < end; row += grid.ty) {
-    float* at = y + row * channels + group * width;
-    Pack<width> value = Pack<width>::load(at);
-    for (int k = 0; k < width; ++k) value.v[k] += shift.v[k];
-    value.store(at);
+  for (std::int64_t row = first + threadIdx.y; row < end; row += kUnroll * grid.ty) {
+    Type* at = y + row * channels + group * width;
+    Raw<Type, width> in[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (row + u * grid.ty < end) in[u] = Raw<Type, width>::load(at + u * grid.ty * channels);
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (row + u * grid.ty < end) {
+        Pack<width> value = Pack<width>::of(in[u]);
+        for (int k = 0; k < width; ++k) value.v[k] += shift.v[k];
+        value.store(at + u * grid.ty * channels);
+      }
   }
 }
 
-template <int width>
-__global__ void copy_columns_kernel(const float* from, std::int64_t from_width, float* to, std::int64_t to_width,
-                                    std::int64_t count, std::int64_t groups) {
-  const std::int64_t i = thread_index();
-  if (i >= count) return;
-  const std::int64_t row = i / groups, group = i % groups;
-  Pack<width>::load(from + row * from_width + group * width).store(to + row * to_width + group * width);
-}
-
 // One thread for the four numbers of one block of the generator.
-__global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std::int64_t blocks, const float* x,
-                               float* y) {
+template <typename Type>
+__global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std::int64_t blocks, const Type* x,
+                               Type* y) {
   const std::int64_t i = thread_index();
   if (i >= shape.batch * blocks) return;
   const std::int64_t sample = i / blocks, block = i % blocks;
@@ -146,86 +154,107 @@ __global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std
   }
 #pragma unroll
   for (int k = 0; k < 4; ++k)
-    if (4 * block + k < shape.per_sample) y[first + k] = to_unit(bits[k]) >= shape.rate ? x[first + k] * scale : 0.0F;
+    if (4 * block + k < shape.per_sample)
+      put(y + first + k, to_unit(bits[k]) >= shape.rate ? to_float(x[first + k]) * scale : 0.0F);
 }
 
 __global__ void store_state_kernel(DeviceState* state, DeviceState value) { *state = value; }
 
-template <typename Function>
-cudaError_t unary(cudaStream_t stream, const float* x, float* y, std::int64_t count, Function function) {
-  unary_kernel<<<blocks_for(count / 4 + 4, kPerBlock), kThreads, 0, stream>>>(x, y, count, function);
-  return cudaGetLastError();
+// Blocks of a kernel that takes kUnroll packs a thread and then what is left of a pack.
+template <typename Type>
+unsigned pack_blocks(std::int64_t count) {
+  return blocks_for(count / kPackOf<Type> + kPackOf<Type>, kPerBlock);
 }
 
 template <typename Function>
-cudaError_t binary(cudaStream_t stream, const float* a, const float* b, float* y, std::int64_t count,
+cudaError_t unary(cudaStream_t stream, Element element, const void* x, void* y, std::int64_t count,
+                  Function function) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    unary_kernel<<<pack_blocks<Type>(count), kThreads, 0, stream>>>(static_cast<const Type*>(x), static_cast<Type*>(y),
+                                                                    count, function);
+    return cudaGetLastError();
+  });
+}
+
+template <typename Function>
+cudaError_t binary(cudaStream_t stream, Element element, const void* a, const void* b, void* y, std::int64_t count,
                    Function function) {
-  binary_kernel<<<blocks_for(count / 4 + 4, kPerBlock), kThreads, 0, stream>>>(a, b, y, count, function);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    binary_kernel<<<pack_blocks<Type>(count), kThreads, 0, stream>>>(
+        static_cast<const Type*>(a), static_cast<const Type*>(b), static_cast<Type*>(y), count, function);
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace
 
-cudaError_t launch_unary(cudaStream_t stream, Unary operation, const float* x, float* y, std::int64_t count) {
+cudaError_t launch_unary(cudaStream_t stream, Unary operation, Element element, const void* x, void* y,
+                         std::int64_t count) {
   switch (operation) {
-    case Unary::relu: return unary(stream, x, y, count, Relu{});
-    case Unary::sigmoid: return unary(stream, x, y, count, Sigmoid{});
-    case Unary::tanh: return unary(stream, x, y, count, Tanh{});
+    case Unary::relu: return unary(stream, element, x, y, count, Relu{});
+    case Unary::sigmoid: return unary(stream, element, x, y, count, Sigmoid{});
+    case Unary::tanh: return unary(stream, element, x, y, count, Tanh{});
   }
   return cudaErrorInvalidValue;
 }
 
-cudaError_t launch_binary(cudaStream_t stream, Binary operation, const float* a, const float* b, float* y,
-                          std::int64_t count) {
+cudaError_t launch_binary(cudaStream_t stream, Binary operation, Element element, const void* a, const void* b,
+                          void* y, std::int64_t count) {
   switch (operation) {
-    case Binary::relu_backward: return binary(stream, a, b, y, count, ReluBackward{});
-    case Binary::sigmoid_backward: return binary(stream, a, b, y, count, SigmoidBackward{});
-    case Binary::tanh_backward: return binary(stream, a, b, y, count, TanhBackward{});
-    case Binary::add: return binary(stream, a, b, y, count, Add{});
-    case Binary::multiply: return binary(stream, a, b, y, count, Multiply{});
+    case Binary::relu_backward: return binary(stream, element, a, b, y, count, ReluBackward{});
+    case Binary::sigmoid_backward: return binary(stream, element, a, b, y, count, SigmoidBackward{});
+    case Binary::tanh_backward: return binary(stream, element, a, b, y, count, TanhBackward{});
+    case Binary::add: return binary(stream, element, a, b, y, count, Add{});
+    case Binary::multiply: return binary(stream, element, a, b, y, count, Multiply{});
   }
   return cudaErrorInvalidValue;
 }
 
-cudaError_t launch_multiply_backward(cudaStream_t stream, const float* a, const float* b, const float* dy, float* da,
-                                     float* db, std::int64_t count) {
-  multiply_backward_kernel<<<blocks_for(count), kThreads, 0, stream>>>(a, b, dy, da, db, count);
-  return cudaGetLastError();
+cudaError_t launch_multiply_backward(cudaStream_t stream, Element element, const void* a, const void* b,
+                                     const void* dy, void* da, void* db, std::int64_t count) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    multiply_backward_kernel<<<blocks_for(count), kThreads, 0, stream>>>(
+        static_cast<const Type*>(a), static_cast<const Type*>(b), static_cast<const Type*>(dy), static_cast<Type*>(da),
+        static_cast<Type*>(db), count);
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_sum(cudaStream_t stream, const Addends& addends, float* y, std::int64_t count) {
-  sum_kernel<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(addends, y, count);
-  return cudaGetLastError();
+cudaError_t launch_sum(cudaStream_t stream, const Addends& addends, Element element, void* y, std::int64_t count) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const std::int64_t packs = (count + kPackOf<Type> - 1) / kPackOf<Type>;
+    sum_kernel<<<blocks_for(packs), kThreads, 0, stream>>>(addends, static_cast<Type*>(y), count);
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_add_bias(cudaStream_t stream, float* y, const float* bias, std::int64_t rows,
+cudaError_t launch_add_bias(cudaStream_t stream, Element element, void* y, const float* bias, std::int64_t rows,
                             std::int64_t channels) {
-  const ColumnGrid grid = ColumnGrid::of<float>(rows, channels, 8192, 65535);
-  if (grid.width == 4)
-    add_bias_kernel<4><<<grid.grid(), grid.block(), 0, stream>>>(y, bias, rows, grid);
-  else
-    add_bias_kernel<1><<<grid.grid(), grid.block(), 0, stream>>>(y, bias, rows, grid);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const ColumnGrid grid = ColumnGrid::of<Type>(rows, channels, 8192, 65535);
+    auto* values = static_cast<Type*>(y);
+    if (grid.width > 1)
+      add_bias_kernel<Type, kPackOf<Type>><<<grid.grid(), grid.block(), 0, stream>>>(values, bias, rows, grid);
+    else
+      add_bias_kernel<Type, 1><<<grid.grid(), grid.block(), 0, stream>>>(values, bias, rows, grid);
+    return cudaGetLastError();
+  });
 }
 
-cudaError_t launch_copy_columns(cudaStream_t stream, const float* from, std::int64_t from_width, float* to,
-                                std::int64_t to_width, std::int64_t rows, std::int64_t channels) {
-  const bool packed = channels % 4 == 0 && from_width % 4 == 0 && to_width % 4 == 0 &&
-                      reinterpret_cast<std::uintptr_t>(from) % 16 == 0 &&
-                      reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
-  const std::int64_t groups = packed ? channels / 4 : channels, count = rows * groups;
-  if (packed)
-    copy_columns_kernel<4><<<blocks_for(count), kThreads, 0, stream>>>(from, from_width, to, to_width, count, groups);
-  else
-    copy_columns_kernel<1><<<blocks_for(count), kThreads, 0, stream>>>(from, from_width, to, to_width, count, groups);
-  return cudaGetLastError();
-}
-
-cudaError_t launch_dropout(cudaStream_t stream, const DropoutShape& shape, const DeviceState* state, const float* x,
-                           float* y) {
-  const std::int64_t blocks = (shape.per_sample + 3) / 4;
-  dropout_kernel<<<blocks_for(shape.batch * blocks), kThreads, 0, stream>>>(shape, state, blocks, x, y);
-  return cudaGetLastError();
+cudaError_t launch_dropout(cudaStream_t stream, const DropoutShape& shape, const DeviceState* state, Element element,
+                           const void* x, void* y) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const std::int64_t blocks = (shape.per_sample + 3) / 4;
+    dropout_kernel<<<blocks_for(shape.batch * blocks), kThreads, 0, stream>>>(
+        shape, state, blocks, static_cast<const Type*>(x), static_cast<Type*>(y));
+    return cudaGetLastError();
+  });
 }
 
 cudaError_t launch_store_state(cudaStream_t stream, DeviceState* state, const DeviceState& value) {

@@ -5,7 +5,8 @@ namespace tide::cuda {
 namespace {
 
 // A thread for four channels of one folded position.
-__global__ void fold_kernel(Fold f, const float* from, float* to, std::int64_t count) {
+template <typename From, typename To>
+__global__ void fold_kernel(Fold f, const From* from, To* to, std::int64_t count) {
   const std::int64_t index = thread_index();
   if (index >= count) return;
   const int groups = f.folded_channels / 4;
@@ -23,12 +24,13 @@ __global__ void fold_kernel(Fold f, const float* from, float* to, std::int64_t c
     const int w = rest / f.channels, c = rest - w * f.channels;
     const int y = i * f.stride_height - f.before_height + v, x = j * f.stride_width - f.before_width + w;
     const bool inside = v < f.stride_height && y >= 0 && y < f.height && x >= 0 && x < f.width;
-    value.v[k] = inside ? from[((n * f.height + y) * f.width + x) * f.channels + c] : 0.0F;
+    value.v[k] = inside ? to_float(from[((n * f.height + y) * f.width + x) * f.channels + c]) : 0.0F;
   }
   value.store(to + 4 * index);
 }
 
-__global__ void unfold_kernel(Fold f, const float* from, float* to, bool accumulate, std::int64_t count) {
+template <typename Type>
+__global__ void unfold_kernel(Fold f, const Type* from, float* to, bool accumulate, std::int64_t count) {
   const std::int64_t index = thread_index();
   if (index >= count) return;
   const std::int64_t place = index / f.channels;
@@ -38,23 +40,39 @@ __global__ void unfold_kernel(Fold f, const float* from, float* to, bool accumul
   const std::int64_t n = line / f.height;
   const int y = static_cast<int>(line - n * f.height) + f.before_height;
   const int i = y / f.stride_height, v = y % f.stride_height, j = x / f.stride_width, w = x % f.stride_width;
-  const float value = from[((n * f.folded_height + i) * f.folded_width + j) * f.folded_channels +
-                           (v * f.stride_width + w) * f.channels + c];
+  const float value = to_float(from[((n * f.folded_height + i) * f.folded_width + j) * f.folded_channels +
+                                    (v * f.stride_width + w) * f.channels + c]);
   to[index] = accumulate ? to[index] + value : value;
 }
 
-}  // namespace
-
-cudaError_t launch_fold(cudaStream_t stream, const Fold& f, const float* from, float* to) {
+template <typename From, typename To>
+cudaError_t fold(cudaStream_t stream, const Fold& f, const From* from, To* to) {
   const std::int64_t count = f.batch * f.folded_height * f.folded_width * (f.folded_channels / 4);
   fold_kernel<<<blocks_for(count), kThreads, 0, stream>>>(f, from, to, count);
   return cudaGetLastError();
 }
 
-cudaError_t launch_unfold(cudaStream_t stream, const Fold& f, const float* from, float* to, bool accumulate) {
+}  // namespace
+
+cudaError_t launch_fold(cudaStream_t stream, const Fold& f, Element element, const void* from, void* to) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    return fold(stream, f, static_cast<const Type*>(from), static_cast<Type*>(to));
+  });
+}
+
+cudaError_t launch_fold_window(cudaStream_t stream, const Fold& f, const float* from, Element element, void* to) {
+  return with_element(element, [&](auto type) { return fold(stream, f, from, static_cast<decltype(type)*>(to)); });
+}
+
+cudaError_t launch_unfold_window(cudaStream_t stream, const Fold& f, Element element, const void* from, float* to,
+                                 bool accumulate) {
   const std::int64_t count = f.batch * f.height * f.width * f.channels;
-  unfold_kernel<<<blocks_for(count), kThreads, 0, stream>>>(f, from, to, accumulate, count);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    unfold_kernel<<<blocks_for(count), kThreads, 0, stream>>>(f, static_cast<const decltype(type)*>(from), to,
+                                                              accumulate, count);
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace tide::cuda

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "backend/cuda/element.h"
+
 namespace tide::cuda {
 
 // One side: an image or a window, batch x height x width x channels. Folded position i has the
@@ -23,9 +25,12 @@ struct Fold {
   int folded_height, folded_width, folded_channels;
 };
 
-[[nodiscard]] cudaError_t launch_fold(cudaStream_t stream, const Fold& fold, const float* from, float* to);
-// The other way round: `to` (or what is added to it) is a window.
-[[nodiscard]] cudaError_t launch_unfold(cudaStream_t stream, const Fold& fold, const float* from, float* to,
-                                        bool accumulate);
+[[nodiscard]] cudaError_t launch_fold(cudaStream_t stream, const Fold& fold, Element element, const void* from,
+                                      void* to);
+// A window of floats, folded to `element`; and the other way round, where `to` may be added to.
+[[nodiscard]] cudaError_t launch_fold_window(cudaStream_t stream, const Fold& fold, const float* from, Element element,
+                                             void* to);
+[[nodiscard]] cudaError_t launch_unfold_window(cudaStream_t stream, const Fold& fold, Element element, const void* from,
+                                               float* to, bool accumulate);
 
 }  // namespace tide::cuda

@@ -9,6 +9,7 @@ namespace tide::cuda {
 struct DenseProblem {
   std::int64_t rows, inputs, outputs;
 };
+// Empty where the library does not have the shape.
 [[nodiscard]] Recipe dense_recipe(const TaskView& view, const ContextPtr& context, const DenseProblem& problem);
 
 }  // namespace tide::cuda

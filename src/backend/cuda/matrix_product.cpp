@@ -19,9 +19,10 @@ void set(const MatmulPreference& preference, cublasLtMatmulPreferenceAttributes_
         "describing a product");
 }
 
-MatrixLayout matrix(std::int64_t rows, std::int64_t columns) {
+MatrixLayout matrix(Element element, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  const cudaDataType_t type = element == Element::f32 ? CUDA_R_32F : CUDA_R_16BF;
+  check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), rows),
         "describing a matrix");
   return MatrixLayout(layout);
@@ -34,11 +35,12 @@ struct MatrixPlan::Description {
   MatrixLayout a, b, c;
 
   Description(Precision precision, const MatrixProblem& p)
-      : a(p.transpose_a ? matrix(p.inner, p.rows) : matrix(p.rows, p.inner)),
-        b(p.transpose_b ? matrix(p.columns, p.inner) : matrix(p.inner, p.columns)),
-        c(matrix(p.rows, p.columns)) {
+      : a(p.transpose_a ? matrix(p.factors, p.inner, p.rows) : matrix(p.factors, p.rows, p.inner)),
+        b(p.transpose_b ? matrix(p.factors, p.columns, p.inner) : matrix(p.factors, p.inner, p.columns)),
+        c(matrix(p.result, p.rows, p.columns)) {
     cublasLtMatmulDesc_t made = nullptr;
-    const cublasComputeType_t type = precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const bool tf32 = p.factors == Element::f32 && precision != Precision::fp32;
+    const cublasComputeType_t type = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&made, type, CUDA_R_32F), "describing a product");
     product.reset(made);
     set(product, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -71,7 +73,9 @@ struct MatrixPlan::Description {
 };
 
 const std::vector<MatrixPlanPtr>& MatrixPlan::find(Context& context, const MatrixProblem& p) {
-  const Signature signature{p.rows, p.columns, p.inner, p.transpose_a, p.transpose_b, p.bias, p.accumulate};
+  const Signature signature{p.rows,          p.columns, p.inner,      p.transpose_a,
+                            p.transpose_b,   p.bias,    p.accumulate, static_cast<std::int64_t>(p.factors),
+                            static_cast<std::int64_t>(p.result)};
   std::vector<MatrixPlanPtr>& plans = context.products[signature];
   if (!plans.empty()) return plans;
   const auto description = std::make_shared<const Description>(context.precision(), p);
@@ -83,7 +87,6 @@ const std::vector<MatrixPlanPtr>& MatrixPlan::find(Context& context, const Matri
       results.push_back(result);
       break;
     }
-  if (results.empty()) throw Error("cuBLASLt has no algorithm for a {}x{}x{} product", p.rows, p.columns, p.inner);
   for (const auto& result : results) {
     const auto plan = std::make_shared<MatrixPlan>();
     plan->description_ = description;
@@ -95,7 +98,7 @@ const std::vector<MatrixPlanPtr>& MatrixPlan::find(Context& context, const Matri
   return plans;
 }
 
-void MatrixPlan::run(const Context& context, const float* a, const float* b, float* c, const float* bias,
+void MatrixPlan::run(const Context& context, const void* a, const void* b, void* c, const float* bias,
                      std::byte* workspace) const {
   const float one = 1, keep = accumulate_ ? 1 : 0;
   const Description& d = *description_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/context.h"
+#include "backend/cuda/element.h"
 
 namespace tide::cuda {
 
@@ -10,17 +11,19 @@ struct MatrixProblem {
   std::int64_t rows, columns, inner;
   bool transpose_a, transpose_b;
   bool bias, accumulate;
+  Element factors, result;  // of A and B, and of C
 };
 
 class MatrixPlan {
  public:
   // The algorithms that the library suggests, the fastest first; one of them needs no workspace.
+  // None where it does not have the shape.
   [[nodiscard]] static const std::vector<std::shared_ptr<const MatrixPlan>>& find(Context& context,
                                                                                   const MatrixProblem& problem);
 
   [[nodiscard]] std::size_t workspace() const { return workspace_; }
   // `bias` only for a problem that has one.
-  void run(const Context& context, const float* a, const float* b, float* c, const float* bias,
+  void run(const Context& context, const void* a, const void* b, void* c, const float* bias,
            std::byte* workspace) const;
 
  private:

@@ -17,13 +17,15 @@ Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
     throw Error("local response normalization over {} channels does not fit the cuda backend, which takes {}",
                 shape.channels, kMostLrnChannels);
   const std::size_t x = view.read(Role::x);
+  const Element element = element_of(view, x);
   if (view.is_forward())
     return recipe([=, y = view.written(Role::y)](const Launch& launch) {
-      check(launch_lrn(context->stream(), lrn, input_of(launch, x), output_of(launch, y)),
+      check(launch_lrn(context->stream(), lrn, element, launch.operands[x], launch.operands[y]),
             "local response normalization");
     });
   return recipe([=, dy = view.read(Role::dy), dx = view.written(Role::dx)](const Launch& launch) {
-    check(launch_lrn_backward(context->stream(), lrn, input_of(launch, x), input_of(launch, dy), output_of(launch, dx)),
+    check(launch_lrn_backward(context->stream(), lrn, element, launch.operands[x], launch.operands[dy],
+                              launch.operands[dx]),
           "local response normalization");
   });
 }
@@ -40,18 +42,19 @@ Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);
     return recipe(
-        [=](const Launch& launch) {
-          check(launch_loss(context->stream(), loss, input_of(launch, x), input_of<std::int32_t>(launch, labels),
-                            output_of(launch, y), output_of(launch, metric), launch.workspace),
+        [=, element = element_of(view, x)](const Launch& launch) {
+          check(launch_loss(context->stream(), loss, element, launch.operands[x],
+                            input_of<std::int32_t>(launch, labels), output_of(launch, y), output_of(launch, metric),
+                            launch.workspace),
                 "the loss");
         },
         loss_bytes(loss));
   }
   const std::size_t y = view.read(Role::y), dx = view.written(Role::dx);
-  return recipe([=](const Launch& launch) {
+  return recipe([=, element = element_of(view, dx)](const Launch& launch) {
     context->set_state(*launch.state);
     check(launch_loss_backward(context->stream(), loss, context->state(), input_of(launch, y),
-                               input_of<std::int32_t>(launch, labels), output_of(launch, dx)),
+                               input_of<std::int32_t>(launch, labels), element, launch.operands[dx]),
           "the loss");
   });
 }

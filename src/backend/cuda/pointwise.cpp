@@ -1,4 +1,5 @@
 // Activations, dropout, sums, copies, products, concat and split.
+#include "backend/cuda/conversion.h"
 #include "backend/cuda/elementwise.h"
 #include "backend/cuda/recipe.h"
 
@@ -7,13 +8,13 @@ namespace {
 
 std::int64_t count_of(const TaskView& view, std::size_t position) { return view.tensor(position).shape.elements(); }
 
-Kernel binary_kernel(const ContextPtr& context, Binary operation, std::size_t first, std::size_t second, std::size_t to,
-                     std::int64_t count) {
-  return [=](const Launch& launch) {
-    check(launch_binary(context->stream(), operation, input_of(launch, first), input_of(launch, second),
-                        output_of(launch, to), count),
+Recipe binary_recipe(const TaskView& view, const ContextPtr& context, Binary operation, std::size_t first,
+                     std::size_t second, std::size_t to) {
+  return recipe([=, count = count_of(view, to), element = element_of(view, to)](const Launch& launch) {
+    check(launch_binary(context->stream(), operation, element, launch.operands[first], launch.operands[second],
+                        launch.operands[to], count),
           "an elementwise kernel");
-  };
+  });
 }
 
 }  // namespace
@@ -25,16 +26,23 @@ Recipe activation_recipe(const TaskView& view, const ContextPtr& context) {
     const Unary operation = kind == LayerKind::relu      ? Unary::relu
                             : kind == LayerKind::sigmoid ? Unary::sigmoid
                                                          : Unary::tanh;
-    return recipe([=, count = count_of(view, y)](const Launch& launch) {
-      check(launch_unary(context->stream(), operation, input_of(launch, x), output_of(launch, y), count),
+    return recipe([=, count = count_of(view, y), element = element_of(view, y)](const Launch& launch) {
+      check(launch_unary(context->stream(), operation, element, launch.operands[x], launch.operands[y], count),
             "an elementwise kernel");
     });
   }
-  const std::size_t dx = view.written(Role::dx);
   const Binary operation = kind == LayerKind::relu      ? Binary::relu_backward
                            : kind == LayerKind::sigmoid ? Binary::sigmoid_backward
                                                         : Binary::tanh_backward;
-  return recipe(binary_kernel(context, operation, view.read(Role::y), view.read(Role::dy), dx, count_of(view, dx)));
+  return binary_recipe(view, context, operation, view.read(Role::y), view.read(Role::dy), view.written(Role::dx));
+}
+
+Recipe input_recipe(const TaskView& view, const ContextPtr& context) {
+  const std::size_t x = view.read(Role::x), y = view.written(Role::y);
+  return recipe([=, count = count_of(view, y), element = element_of(view, y)](const Launch& launch) {
+    check(launch_convert(context->stream(), input_of(launch, x), element, launch.operands[y], count),
+          "converting the batch");
+  });
 }
 
 // Backward is forward with dy for x.
@@ -44,9 +52,10 @@ Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape shape = view.input();
   const DropoutShape dropout{shape.batch, shape.per_sample(), view.random_stream(),
                              static_cast<float>(view.options<DropoutOptions>().rate)};
-  return recipe([=](const Launch& launch) {
+  return recipe([=, element = element_of(view, to)](const Launch& launch) {
     context->set_state(*launch.state);
-    check(launch_dropout(context->stream(), dropout, context->state(), input_of(launch, from), output_of(launch, to)),
+    check(launch_dropout(context->stream(), dropout, context->state(), element, launch.operands[from],
+                         launch.operands[to]),
           "dropout");
   });
 }
@@ -54,22 +63,21 @@ Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
 Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
   const std::vector<std::size_t> sources = view.all_read(from);
   const std::size_t target = view.written(to);
-  const std::int64_t count = count_of(view, target);
-  if (sources.size() == 2) return recipe(binary_kernel(context, Binary::add, sources[0], sources[1], target, count));
+  if (sources.size() == 2) return binary_recipe(view, context, Binary::add, sources[0], sources[1], target);
   if (sources.size() > kMostAddends)
     throw Error("task '{}' adds {} tensors; the cuda backend adds {} at most, so nest the additions",
                 task_name(view.step(), view.id()), sources.size(), kMostAddends);
-  return recipe([=](const Launch& launch) {
+  return recipe([=, count = count_of(view, target), element = element_of(view, target)](const Launch& launch) {
     Addends addends{};
-    for (const std::size_t source : sources) addends.x[addends.count++] = input_of(launch, source);
-    check(launch_sum(context->stream(), addends, output_of(launch, target), count), "a sum");
+    for (const std::size_t source : sources) addends.x[addends.count++] = launch.operands[source];
+    check(launch_sum(context->stream(), addends, element, launch.operands[target], count), "a sum");
   });
 }
 
 Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
   const std::size_t source = view.read(from);
   const std::vector<std::size_t> targets = view.all_written(to);
-  const std::size_t size = static_cast<std::size_t>(count_of(view, source)) * sizeof(float);
+  const std::size_t size = static_cast<std::size_t>(count_of(view, source)) * size_of(element_of(view, source));
   return recipe([=](const Launch& launch) {
     for (const std::size_t target : targets)
       if (launch.operands[target] != launch.operands[source])
@@ -82,19 +90,18 @@ Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, R
 Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t a = view.read(Role::x, 0), b = view.read(Role::x, 1);
   if (view.is_forward()) {
-    const std::size_t y = view.written(Role::y);
-    return recipe(binary_kernel(context, Binary::multiply, a, b, y, count_of(view, y)));
+    return binary_recipe(view, context, Binary::multiply, a, b, view.written(Role::y));
   }
   const std::size_t dy = view.read(Role::dy);
   const std::vector<std::size_t> targets = view.all_written(Role::dx);
-  const std::int64_t count = count_of(view, dy);
   if (targets.size() == 1) {
     const std::size_t other = view.operand(targets[0]).index == 0 ? b : a;
-    return recipe(binary_kernel(context, Binary::multiply, dy, other, targets[0], count));
+    return binary_recipe(view, context, Binary::multiply, dy, other, targets[0]);
   }
-  return recipe([=](const Launch& launch) {
-    check(launch_multiply_backward(context->stream(), input_of(launch, a), input_of(launch, b), input_of(launch, dy),
-                                   output_of(launch, targets[0]), output_of(launch, targets[1]), count),
+  return recipe([=, count = count_of(view, dy), element = element_of(view, dy)](const Launch& launch) {
+    check(launch_multiply_backward(context->stream(), element, launch.operands[a], launch.operands[b],
+                                   launch.operands[dy], launch.operands[targets[0]], launch.operands[targets[1]],
+                                   count),
           "an elementwise kernel");
   });
 }
@@ -108,11 +115,13 @@ Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
   const std::vector<ChannelPart> parts = channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
   const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
-  return recipe([=](const Launch& launch) {
+  return recipe([=, element = element_of(view, whole)](const Launch& launch) {
     for (const ChannelPart& part : parts) {
-      float *wide = output_of(launch, whole) + part.offset, *narrow = output_of(launch, part.position);
-      check(gather ? launch_copy_columns(context->stream(), narrow, part.channels, wide, width, rows, part.channels)
-                   : launch_copy_columns(context->stream(), wide, width, narrow, part.channels, rows, part.channels),
+      std::byte* wide = launch.operands[whole] + static_cast<std::size_t>(part.offset) * size_of(element);
+      std::byte* narrow = launch.operands[part.position];
+      const cudaStream_t stream = context->stream();
+      check(gather ? launch_copy_columns(stream, element, narrow, part.channels, wide, width, rows, part.channels)
+                   : launch_copy_columns(stream, element, wide, width, narrow, part.channels, rows, part.channels),
             "copying channels");
     }
   });

@@ -54,15 +54,15 @@ __device__ int tap_at(const PoolAxis& a, int o, int i) {
   return distance % dilation == 0 ? distance / dilation : -1;
 }
 
-// Which element a thread makes: a group of channels at one position of one sample.
-struct Element {
+// Where a thread works: a group of channels at one position of one sample.
+struct Place {
   std::int64_t sample;
   int row, column, channel;
 };
 // A line of positions takes blocks of its own: divisions of long numbers would cost more time
 // than the memory does.
 template <int width>
-__device__ bool locate(const PoolShape& p, int rows, int columns, Element& e) {
+__device__ bool locate(const PoolShape& p, int rows, int columns, Place& e) {
   const unsigned groups = static_cast<unsigned>(p.channels / width);
   const unsigned i = blockIdx.y * blockDim.x + threadIdx.x;
   const unsigned column = i / groups;
@@ -74,16 +74,16 @@ __device__ bool locate(const PoolShape& p, int rows, int columns, Element& e) {
   e.row = static_cast<int>(blockIdx.x - sample * static_cast<unsigned>(rows));
   return true;
 }
-__device__ std::int64_t input_at(const PoolShape& p, const Element& e, int h, int w) {
+__device__ std::int64_t input_at(const PoolShape& p, const Place& e, int h, int w) {
   return ((e.sample * p.rows.input + h) * p.columns.input + w) * p.channels + e.channel;
 }
-__device__ std::int64_t output_at(const PoolShape& p, const Element& e, int h, int w) {
+__device__ std::int64_t output_at(const PoolShape& p, const Place& e, int h, int w) {
   return ((e.sample * p.rows.output + h) * p.columns.output + w) * p.channels + e.channel;
 }
 
 // The first maximum of one window; a NaN wins, so that it is seen.
-template <int usual, int width>
-__device__ void first_maximum(const PoolShape& p, const float* x, const Element& e, int oh, int ow, float* best,
+template <int usual, int width, typename Type>
+__device__ void first_maximum(const PoolShape& p, const Type* x, const Place& e, int oh, int ow, float* best,
                               int* where) {
   const int end_row = end_tap<usual>(p.rows, oh), first_column = first_tap<usual>(p.columns, ow),
             end_column = end_tap<usual>(p.columns, ow);
@@ -101,9 +101,9 @@ __device__ void first_maximum(const PoolShape& p, const float* x, const Element&
     }
 }
 
-template <int usual, int width, typename Position>
-__global__ void max_pool_kernel(PoolShape p, const float* x, float* y, Position* indices) {
-  Element e;
+template <int usual, int width, typename Type, typename Position>
+__global__ void max_pool_kernel(PoolShape p, const Type* x, Type* y, Position* indices) {
+  Place e;
   if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
   Pack<width> best{};
   int where[width] = {};
@@ -111,9 +111,12 @@ __global__ void max_pool_kernel(PoolShape p, const float* x, float* y, Position*
   const std::int64_t out = output_at(p, e, e.row, e.column);
   best.store(y + out);
   if (indices == nullptr) return;
-  if constexpr (width == 4 && sizeof(Position) == 1) {
-    const auto byte = [&](int k) { return static_cast<unsigned char>(where[k]); };
-    *reinterpret_cast<uchar4*>(indices + out) = make_uchar4(byte(0), byte(1), byte(2), byte(3));
+  if constexpr (width > 1 && sizeof(Position) == 1) {
+    Position bytes[width];
+    for (int k = 0; k < width; ++k) bytes[k] = static_cast<Position>(where[k]);
+    Words<width> words;
+    memcpy(&words, bytes, sizeof words);
+    *reinterpret_cast<Words<width>*>(indices + out) = words;
   } else {
     for (int k = 0; k < width; ++k) indices[out + k] = static_cast<Position>(where[k]);
   }
@@ -121,9 +124,11 @@ __global__ void max_pool_kernel(PoolShape p, const float* x, float* y, Position*
 
 template <int width, typename Position>
 __device__ void load_positions(const Position* from, int* where) {
-  if constexpr (width == 4 && sizeof(Position) == 1) {
-    const uchar4 bytes = *reinterpret_cast<const uchar4*>(from);
-    where[0] = bytes.x, where[1] = bytes.y, where[2] = bytes.z, where[3] = bytes.w;
+  if constexpr (width > 1 && sizeof(Position) == 1) {
+    Position bytes[width];
+    const auto words = *reinterpret_cast<const Words<width>*>(from);
+    memcpy(bytes, &words, sizeof words);
+    for (int k = 0; k < width; ++k) where[k] = bytes[k];
   } else {
     for (int k = 0; k < width; ++k) where[k] = from[k];
   }
@@ -131,10 +136,10 @@ __device__ void load_positions(const Position* from, int* where) {
 
 // Gathers from the windows that contain each position: no two threads write one element, and
 // every sum has one order. Without indices the maxima are found again in x.
-template <int usual, int width, typename Position>
-__global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, const float* x, const float* dy,
-                                         float* dx) {
-  Element e;
+template <int usual, int width, typename Type, typename Position>
+__global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, const Type* x, const Type* dy,
+                                         Type* dx) {
+  Place e;
   if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
   Pack<width> sum{};
   const int end_row = end_window<usual>(p.rows, e.row), end_column = end_window<usual>(p.columns, e.column);
@@ -168,9 +173,9 @@ __device__ float share(const PoolShape& p, bool count_padding, int oh, int ow) {
   return 1.0F / static_cast<float>(rows * columns);
 }
 
-template <int usual, int width>
-__global__ void average_pool_kernel(PoolShape p, bool count_padding, const float* x, float* y) {
-  Element e;
+template <int usual, int width, typename Type>
+__global__ void average_pool_kernel(PoolShape p, bool count_padding, const Type* x, Type* y) {
+  Place e;
   if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
   Pack<width> sum{};
   const int end_row = end_tap<usual>(p.rows, e.row), end_column = end_tap<usual>(p.columns, e.column);
@@ -185,9 +190,9 @@ __global__ void average_pool_kernel(PoolShape p, bool count_padding, const float
   sum.store(y + output_at(p, e, e.row, e.column));
 }
 
-template <int usual, int width>
-__global__ void average_pool_backward_kernel(PoolShape p, bool count_padding, const float* dy, float* dx) {
-  Element e;
+template <int usual, int width, typename Type>
+__global__ void average_pool_backward_kernel(PoolShape p, bool count_padding, const Type* dy, Type* dx) {
+  Place e;
   if (!locate<width>(p, p.rows.input, p.columns.input, e)) return;
   Pack<width> sum{};
   const int end_row = end_window<usual>(p.rows, e.row), end_column = end_window<usual>(p.columns, e.column);
@@ -203,26 +208,27 @@ __global__ void average_pool_backward_kernel(PoolShape p, bool count_padding, co
 
 // One block per sample and 32 channels; eight threads share a channel's positions.
 constexpr int kShares = 8;
-__global__ void global_average_pool_kernel(std::int64_t positions, int channels, const float* x, float* y) {
+template <typename Type>
+__global__ void global_average_pool_kernel(std::int64_t positions, int channels, const Type* x, Type* y) {
   __shared__ float shared[kShares][32];
   const int c = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
   float sum = 0;
   if (c < channels) {
-    const float* from = x + static_cast<std::int64_t>(blockIdx.y) * positions * channels + c;
+    const Type* from = x + static_cast<std::int64_t>(blockIdx.y) * positions * channels + c;
 #pragma unroll 4
-    for (std::int64_t i = threadIdx.y; i < positions; i += kShares) sum += from[i * channels];
+    for (std::int64_t i = threadIdx.y; i < positions; i += kShares) sum += to_float(from[i * channels]);
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || c >= channels) return;
   float total = 0;
   for (int s = 0; s < kShares; ++s) total += shared[s][threadIdx.x];
-  y[static_cast<std::int64_t>(blockIdx.y) * channels + c] = total / static_cast<float>(positions);
+  put(y + static_cast<std::int64_t>(blockIdx.y) * channels + c, total / static_cast<float>(positions));
 }
 
-template <int width>
+template <int width, typename Type>
 __global__ void global_average_pool_backward_kernel(std::int64_t count, std::int64_t positions, int channels,
-                                                    const float* dy, float* dx) {
+                                                    const Type* dy, Type* dx) {
   const std::int64_t i = thread_index();
   if (i >= count) return;
   const std::int64_t groups = channels / width, row = i / groups, group = i - row * groups;
@@ -238,13 +244,13 @@ dim3 line_blocks(const PoolShape& p, int rows, int columns, int width) {
 dim3 output_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.output, p.columns.output, width); }
 dim3 input_blocks(const PoolShape& p, int width) { return line_blocks(p, p.rows.input, p.columns.input, width); }
 // Calls launch(stride, width) with both as constants.
-template <typename Launch>
+template <typename Type, typename Launch>
 void with_constants(const PoolShape& p, Launch launch) {
   const int stride = p.rows.stride;
   const bool plain = stride == p.columns.stride && p.rows.dilation == 1 && p.columns.dilation == 1;
   const auto with_width = [&](auto usual) {
-    if (p.channels % 4 == 0)
-      launch(usual, std::integral_constant<int, 4>{});
+    if (p.channels % kPackOf<Type> == 0)
+      launch(usual, std::integral_constant<int, kPackOf<Type>>{});
     else
       launch(usual, std::integral_constant<int, 1>{});
   };
@@ -254,80 +260,100 @@ void with_constants(const PoolShape& p, Launch launch) {
 }
 
 template <typename Position>
-void max_pool(cudaStream_t stream, const PoolShape& p, const float* x, float* y, Position* indices) {
-  with_constants(p, [&](auto usual, auto width) {
-    max_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(p, x, y, indices);
+cudaError_t max_pool(cudaStream_t stream, const PoolShape& p, Element element, const void* x, void* y,
+                     Position* indices) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    with_constants<Type>(p, [&](auto usual, auto width) {
+      max_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(
+          p, static_cast<const Type*>(x), static_cast<Type*>(y), indices);
+    });
+    return cudaGetLastError();
   });
 }
 
 template <typename Position>
-void max_pool_backward(cudaStream_t stream, const PoolShape& p, const Position* indices, const float* x,
-                       const float* dy, float* dx) {
-  with_constants(p, [&](auto usual, auto width) {
-    max_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(p, indices, x, dy, dx);
+cudaError_t max_pool_backward(cudaStream_t stream, const PoolShape& p, Element element, const Position* indices,
+                              const void* x, const void* dy, void* dx) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    with_constants<Type>(p, [&](auto usual, auto width) {
+      max_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(
+          p, indices, static_cast<const Type*>(x), static_cast<const Type*>(dy), static_cast<Type*>(dx));
+    });
+    return cudaGetLastError();
   });
 }
 
 }  // namespace
 
-cudaError_t launch_max_pool(cudaStream_t stream, const PoolShape& p, const float* x, float* y, void* indices,
-                            bool wide) {
-  if (wide)
-    max_pool(stream, p, x, y, static_cast<std::int32_t*>(indices));
-  else
-    max_pool(stream, p, x, y, static_cast<std::uint8_t*>(indices));
-  return cudaGetLastError();
+cudaError_t launch_max_pool(cudaStream_t stream, const PoolShape& p, Element element, const void* x, void* y,
+                            void* indices, bool wide) {
+  return wide ? max_pool(stream, p, element, x, y, static_cast<std::int32_t*>(indices))
+              : max_pool(stream, p, element, x, y, static_cast<std::uint8_t*>(indices));
 }
 
-cudaError_t launch_max_pool_backward(cudaStream_t stream, const PoolShape& p, const void* indices, bool wide,
-                                     const float* dy, float* dx) {
-  if (wide)
-    max_pool_backward(stream, p, static_cast<const std::int32_t*>(indices), nullptr, dy, dx);
-  else
-    max_pool_backward(stream, p, static_cast<const std::uint8_t*>(indices), nullptr, dy, dx);
-  return cudaGetLastError();
+cudaError_t launch_max_pool_backward(cudaStream_t stream, const PoolShape& p, Element element, const void* indices,
+                                     bool wide, const void* dy, void* dx) {
+  return wide ? max_pool_backward(stream, p, element, static_cast<const std::int32_t*>(indices), nullptr, dy, dx)
+              : max_pool_backward(stream, p, element, static_cast<const std::uint8_t*>(indices), nullptr, dy, dx);
 }
 
-cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolShape& p, const float* x,
-                                                const float* dy, float* dx) {
-  max_pool_backward(stream, p, static_cast<const std::uint8_t*>(nullptr), x, dy, dx);
-  return cudaGetLastError();
+cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolShape& p, Element element,
+                                                const void* x, const void* dy, void* dx) {
+  return max_pool_backward(stream, p, element, static_cast<const std::uint8_t*>(nullptr), x, dy, dx);
 }
 
-cudaError_t launch_average_pool(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* x, float* y) {
-  with_constants(p, [&](auto usual, auto width) {
-    average_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, x, y);
+cudaError_t launch_average_pool(cudaStream_t stream, const PoolShape& p, Element element, bool count_padding,
+                                const void* x, void* y) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    with_constants<Type>(p, [&](auto usual, auto width) {
+      average_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(
+          p, count_padding, static_cast<const Type*>(x), static_cast<Type*>(y));
+    });
+    return cudaGetLastError();
   });
-  return cudaGetLastError();
 }
 
-cudaError_t launch_average_pool_backward(cudaStream_t stream, const PoolShape& p, bool count_padding, const float* dy,
-                                         float* dx) {
-  with_constants(p, [&](auto usual, auto width) {
-    average_pool_backward_kernel<usual, width>
-        <<<input_blocks(p, width), kThreads, 0, stream>>>(p, count_padding, dy, dx);
+cudaError_t launch_average_pool_backward(cudaStream_t stream, const PoolShape& p, Element element, bool count_padding,
+                                         const void* dy, void* dx) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    with_constants<Type>(p, [&](auto usual, auto width) {
+      average_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(
+          p, count_padding, static_cast<const Type*>(dy), static_cast<Type*>(dx));
+    });
+    return cudaGetLastError();
   });
-  return cudaGetLastError();
 }
 
 cudaError_t launch_global_average_pool(cudaStream_t stream, std::int64_t batch, std::int64_t positions, int channels,
-                                       const float* x, float* y) {
+                                       Element element, const void* x, void* y) {
   const dim3 grid(blocks_for(channels, 32), static_cast<unsigned>(batch)), block(32, kShares);
-  global_average_pool_kernel<<<grid, block, 0, stream>>>(positions, channels, x, y);
-  return cudaGetLastError();
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    global_average_pool_kernel<<<grid, block, 0, stream>>>(positions, channels, static_cast<const Type*>(x),
+                                                           static_cast<Type*>(y));
+    return cudaGetLastError();
+  });
 }
 
 cudaError_t launch_global_average_pool_backward(cudaStream_t stream, std::int64_t batch, std::int64_t positions,
-                                                int channels, const float* dy, float* dx) {
-  const int width = channels % 4 == 0 ? 4 : 1;
-  const std::int64_t count = batch * positions * (channels / width);
-  if (width == 4)
-    global_average_pool_backward_kernel<4>
-        <<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
-  else
-    global_average_pool_backward_kernel<1>
-        <<<blocks_for(count), kThreads, 0, stream>>>(count, positions, channels, dy, dx);
-  return cudaGetLastError();
+                                                int channels, Element element, const void* dy, void* dx) {
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const auto launch = [&](auto width) {
+      const std::int64_t count = batch * positions * (channels / width);
+      global_average_pool_backward_kernel<width><<<blocks_for(count), kThreads, 0, stream>>>(
+          count, positions, channels, static_cast<const Type*>(dy), static_cast<Type*>(dx));
+    };
+    if (channels % kPackOf<Type> == 0)
+      launch(std::integral_constant<int, kPackOf<Type>>{});
+    else
+      launch(std::integral_constant<int, 1>{});
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace tide::cuda

@@ -24,23 +24,24 @@ Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const bool wide = indices && view.tensor(*indices).type == DataType::i32;
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);
-    return recipe([=](const Launch& launch) {
-      check(launch_max_pool(context->stream(), shape, input_of(launch, x), output_of(launch, y),
+    return recipe([=, element = element_of(view, y)](const Launch& launch) {
+      check(launch_max_pool(context->stream(), shape, element, launch.operands[x], launch.operands[y],
                             indices ? launch.operands[*indices] : nullptr, wide),
             "max pooling");
     });
   }
   const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
+  const Element element = element_of(view, dx);
   if (indices)
     return recipe([=](const Launch& launch) {
-      check(launch_max_pool_backward(context->stream(), shape, launch.operands[*indices], wide, input_of(launch, dy),
-                                     output_of(launch, dx)),
+      check(launch_max_pool_backward(context->stream(), shape, element, launch.operands[*indices], wide,
+                                     launch.operands[dy], launch.operands[dx]),
             "max pooling");
     });
   const std::size_t x = view.read(Role::x);
   return recipe([=](const Launch& launch) {
-    check(launch_max_pool_backward_from_input(context->stream(), shape, input_of(launch, x), input_of(launch, dy),
-                                              output_of(launch, dx)),
+    check(launch_max_pool_backward_from_input(context->stream(), shape, element, launch.operands[x],
+                                              launch.operands[dy], launch.operands[dx]),
           "max pooling");
   });
 }
@@ -50,10 +51,10 @@ template <typename Forward, typename Backward>
 Recipe two_way_recipe(const TaskView& view, Forward forward, Backward backward) {
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);
-    return recipe([=](const Launch& launch) { check(forward(input_of(launch, x), output_of(launch, y)), "pooling"); });
+    return recipe([=](const Launch& launch) { check(forward(launch.operands[x], launch.operands[y]), "pooling"); });
   }
   const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
-  return recipe([=](const Launch& launch) { check(backward(input_of(launch, dy), output_of(launch, dx)), "pooling"); });
+  return recipe([=](const Launch& launch) { check(backward(launch.operands[dy], launch.operands[dx]), "pooling"); });
 }
 
 }  // namespace
@@ -61,16 +62,18 @@ Recipe two_way_recipe(const TaskView& view, Forward forward, Backward backward) 
 Recipe pool_recipe(const TaskView& view, const ContextPtr& context) {
   if (view.layer_kind() == LayerKind::max_pool) return max_pool_recipe(view, context);
   const Shape input = view.input();
+  const Element element = element_of(view, view.is_forward() ? view.written(Role::y) : view.written(Role::dx));
   if (view.layer_kind() == LayerKind::global_average_pool) {
     const std::int64_t positions = input.height * input.width;
     const int channels = narrow(input.channels);
     return two_way_recipe(
         view,
-        [=](const float* x, float* y) {
-          return launch_global_average_pool(context->stream(), input.batch, positions, channels, x, y);
+        [=](const void* x, void* y) {
+          return launch_global_average_pool(context->stream(), input.batch, positions, channels, element, x, y);
         },
-        [=](const float* dy, float* dx) {
-          return launch_global_average_pool_backward(context->stream(), input.batch, positions, channels, dy, dx);
+        [=](const void* dy, void* dx) {
+          return launch_global_average_pool_backward(context->stream(), input.batch, positions, channels, element, dy,
+                                                     dx);
         });
   }
   const auto& options = view.options<PoolOptions>();
@@ -78,9 +81,11 @@ Recipe pool_recipe(const TaskView& view, const ContextPtr& context) {
   const bool count_padding = options.count_padding;
   return two_way_recipe(
       view,
-      [=](const float* x, float* y) { return launch_average_pool(context->stream(), shape, count_padding, x, y); },
-      [=](const float* dy, float* dx) {
-        return launch_average_pool_backward(context->stream(), shape, count_padding, dy, dx);
+      [=](const void* x, void* y) {
+        return launch_average_pool(context->stream(), shape, element, count_padding, x, y);
+      },
+      [=](const void* dy, void* dx) {
+        return launch_average_pool_backward(context->stream(), shape, element, count_padding, dy, dx);
       });
 }
 

@@ -34,6 +34,7 @@ inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
 [[nodiscard]] Bytes operand_bytes(const Step& step, TaskId task);
 
 // One function per family of layers; each knows forward, replay and backward.
+[[nodiscard]] Recipe input_recipe(const TaskView& view, const ContextPtr& context);  // floats to the step's elements
 [[nodiscard]] Recipe convolution_recipe(const TaskView& view, const ContextPtr& context);  // transposed too
 [[nodiscard]] Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context);
 [[nodiscard]] Recipe pool_recipe(const TaskView& view, const ContextPtr& context);
