@@ -114,6 +114,11 @@ class TaskRunner {
   // `shift` moves all addresses by a multiple of 256 bytes.
   TaskRunner(Backend& backend, const Step& step, std::int64_t shift = 0)
       : backend_(backend), step_(step), shift_(shift) {}
+  ~TaskRunner() {
+    for (const auto& [size, memory] : free_) backend_.release(memory, size);
+  }
+  TaskRunner(const TaskRunner&) = delete;
+  TaskRunner& operator=(const TaskRunner&) = delete;
 
   // Runs one task on the values that `before` has of its operands, and returns what it
   // wrote, in logical order, by operand. The targets of `pairs` take their sources' addresses.
@@ -157,10 +162,19 @@ class TaskRunner {
     return {floats.begin(), floats.end()};
   }
 
+  // A device takes its time to allocate and release: there, memory is used again.
+  std::byte* take(Bytes size) {
+    const auto found = free_.find(size);
+    if (found == free_.end()) return backend_.allocate(size);
+    std::byte* memory = found->second;
+    free_.erase(found);
+    return memory;
+  }
+
   // Memory full of NaN, with a guard behind it.
   std::byte* allocate(Bytes bytes) {
     const Bytes size = bytes.aligned() + Bytes(shift_ * 256 + kGuard);
-    Block block{backend_.allocate(size), size, shift_ * 256 + bytes.count()};
+    Block block{take(size), size, shift_ * 256 + bytes.count()};
     const std::vector<std::byte> fill(size.size(), std::byte{0xFF});
     backend_.copy(block.memory, fill.data(), size);
     blocks_.push_back(block);
@@ -177,7 +191,12 @@ class TaskRunner {
   }
 
   void release() {
-    for (const Block& block : blocks_) backend_.release(block.memory, block.size);
+    for (const Block& block : blocks_) {
+      if (backend_.host_addressable())
+        backend_.release(block.memory, block.size);
+      else
+        free_.emplace(block.size, block.memory);
+    }
     blocks_.clear();
   }
 
@@ -190,6 +209,7 @@ class TaskRunner {
   const Step& step_;
   std::int64_t shift_;
   std::vector<Block> blocks_;
+  std::multimap<Bytes, std::byte*> free_;
 };
 
 // Rounds what a task wrote, so that the next ones start from values that memory can hold.

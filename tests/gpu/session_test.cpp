@@ -48,6 +48,8 @@ void expect_as_planned(Session& session, const StepVariant& variant) {
 struct NetworkEntry {
   std::string name;
   Shape sample;
+  Precision precision = Precision::tf32;
+  bool fuse = true;
   bool recomputes = true;  // has layers that superneurons runs again
 };
 
@@ -56,6 +58,13 @@ class CudaSession : public testing::TestWithParam<NetworkEntry> {
   void SetUp() override {
     if (tested_backend() == nullptr) GTEST_SKIP() << no_backend();
     network_ = std::make_shared<const Network>(make_model(GetParam().name, GetParam().sample));
+  }
+  static SessionOptions options_for(const std::string& policy) {
+    SessionOptions options = cuda_options(policy);
+    options.fuse = GetParam().fuse;
+    options.precision = GetParam().precision;
+    if (options.precision == Precision::bf16) options.activations = DataType::bf16;
+    return options;
   }
   // The result's floor where there is no plan.
   std::variant<SessionPtr, PlanResult> open(const SessionOptions& options) {
@@ -66,10 +75,10 @@ class CudaSession : public testing::TestWithParam<NetworkEntry> {
 };
 
 TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
-  const SessionPtr baseline = open_session(network_, {kVariant}, cuda_options("baseline"));
+  const SessionPtr baseline = open_session(network_, {kVariant}, options_for("baseline"));
   const std::uint64_t wanted = train(*baseline, kVariant);
   expect_as_planned(*baseline, kVariant);
-  const SessionPtr liveness = open_session(network_, {kVariant}, cuda_options("liveness"));
+  const SessionPtr liveness = open_session(network_, {kVariant}, options_for("liveness"));
   EXPECT_EQ(train(*liveness, kVariant), wanted);
   expect_as_planned(*liveness, kVariant);
   const std::int64_t top = summarize(liveness->plan(kVariant)).peak_bytes.count();
@@ -85,7 +94,7 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
         Technique{"superneurons", Recompute::speed, true}, Technique{"superneurons", Recompute::memory, true},
         Technique{"superneurons", Recompute::cost_aware, true},
         Technique{"superneurons", Recompute::cost_aware, false}}) {
-    SessionOptions options = cuda_options(technique.policy);
+    SessionOptions options = options_for(technique.policy);
     options.planner.recompute = technique.recompute;
     options.planner.cache = technique.cache;
     options.planner.memory = Bytes(1);
@@ -112,12 +121,19 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
 
 INSTANTIATE_TEST_SUITE_P(Nets, CudaSession,
                          testing::Values(NetworkEntry{"alexnet", {1, 3, 67, 67}},
-                                         NetworkEntry{"lstm:2,64,5", {1, 50, 1, 1}, false},
+                                         NetworkEntry{"lstm:2,64,5", {1, 50, 1, 1}, Precision::tf32, true, false},
                                          NetworkEntry{"resnet50", {1, 3, 64, 64}},
+                                         NetworkEntry{"resnet50", {1, 3, 64, 64}, Precision::tf32, false},
                                          NetworkEntry{"inception-v3", {1, 3, 107, 107}},
-                                         NetworkEntry{"densenet121", {1, 3, 64, 64}}),
+                                         NetworkEntry{"densenet121", {1, 3, 64, 64}},
+                                         NetworkEntry{"alexnet", {1, 3, 67, 67}, Precision::bf16},
+                                         NetworkEntry{"lstm:2,64,5", {1, 50, 1, 1}, Precision::bf16, true, false},
+                                         NetworkEntry{"resnet50", {1, 3, 64, 64}, Precision::bf16},
+                                         NetworkEntry{"inception-v3", {1, 3, 107, 107}, Precision::bf16},
+                                         NetworkEntry{"densenet121", {1, 3, 64, 64}, Precision::bf16}),
                          [](const auto& entry) {
-                           std::string name = entry.param.name;
+                           std::string name = entry.param.name + (entry.param.fuse ? "" : "plain") +
+                                              (entry.param.precision == Precision::bf16 ? "bf16" : "");
                            std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
                            return name;
                          });
