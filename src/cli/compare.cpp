@@ -7,6 +7,7 @@
 #include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/fusing.h"
 #include "report/table.h"
 
 namespace tide {
@@ -30,8 +31,8 @@ int run(const Arguments& arguments) {
   const std::optional<Bytes>& memory = options.memory;
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
-  const Step step = arguments.cost.build(arguments.step, network, arguments.inference);
-  const double ideal = ideal_seconds(step, cost);
+  const auto build = [&](Bytes fuse_limit) { return arguments.cost.build(arguments.step, network, arguments.inference, fuse_limit); };
+  const double ideal = ideal_seconds(build(Bytes()), cost);
 
   Table table({{"policy"},
                {"fits"},
@@ -48,7 +49,7 @@ int run(const Arguments& arguments) {
   double baseline = 0;
   bool any = false;
   for (const Policy& policy : policies()) {
-    const PlanResult result = make_plan(policy, step, cost, options);
+    const PlanResult result = make_fused_plan(policy, build, cost, options);
     if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
     const auto share = [&](Bytes bytes) {
       return baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(bytes.count()) / baseline) : "-";

@@ -28,10 +28,11 @@ std::shared_ptr<const CostModel> CostArguments::model() const {
   return std::make_shared<DeviceModel>(std::move(rates));
 }
 
-Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& network, bool inference) const {
-  if (device.empty()) return arguments.build(network, inference);
+Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& network, bool inference,
+                          Bytes fuse_limit) const {
+  if (device.empty()) return arguments.build(network, inference, fuse_limit);
   if (!arguments.backend.empty()) throw Error("--device and --backend do not go together: give one of them");
-  Step step = build_step(network, arguments.options(!inference));
+  Step step = build_step(network, arguments.options(!inference, fuse_limit));
   annotate_for(step, find_device(device).rates());
   return step;
 }

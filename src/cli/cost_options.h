@@ -19,7 +19,8 @@ struct CostArguments {
   [[nodiscard]] std::shared_ptr<const CostModel> model() const;
   // The step of these arguments. With --device its algorithms are that device's; without,
   // the backend's.
-  [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference) const;
+  [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference,
+                           Bytes fuse_limit) const;
   // The budget, where "--memory device" is all that --device has.
   [[nodiscard]] BudgetArguments resolve(BudgetArguments budget) const;
   // How the times came about, for people: "modelled (k40c)".

@@ -56,19 +56,21 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
   answer.depth = has_unknown(arguments.model.model);
   FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
   NetworkPtr network;
+  // The largest is found with little fused, which takes the least memory.
+  const Bytes fuse_limit = answer.options.memory ? Bytes(answer.options.memory->count() / 6) : Bytes();
   if (answer.depth) {
     problem.most = kMostResidualUnits;
     problem.build = [&](std::int64_t n) {
       ModelArguments model = arguments.model;
       model.model = with_unknown(model.model, n);
-      return arguments.cost.build(arguments.step, model.load(), false);
+      return arguments.cost.build(arguments.step, model.load(), false, fuse_limit);
     };
   } else {
     network = arguments.model.load();
     problem.build = [&](std::int64_t batch) {
       StepArguments step = arguments.step;
       step.batch = batch;
-      return arguments.cost.build(step, network, false);
+      return arguments.cost.build(step, network, false, fuse_limit);
     };
   }
   answer.fit = largest_fit(problem);

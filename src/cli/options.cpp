@@ -154,12 +154,12 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
                                        .one_algorithm = deterministic && !all_algorithms});
 }
 
-StepOptions StepArguments::options(bool training) const {
-  return {batch, rule_set(), training, optimizer_options(), fuses(), activations()};
+StepOptions StepArguments::options(bool training, Bytes fuse_limit) const {
+  return {batch, rule_set(), training, optimizer_options(), fuses(), fuse_limit, activations()};
 }
 
-Step StepArguments::build(const NetworkPtr& network, bool inference) const {
-  Step step = build_step(network, options(!inference));
+Step StepArguments::build(const NetworkPtr& network, bool inference, Bytes fuse_limit) const {
+  Step step = build_step(network, options(!inference, fuse_limit));
   make()->annotate(step);
   return step;
 }

@@ -60,11 +60,11 @@ struct StepArguments {
   [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
   // The paper's rules count layers one by one.
   [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
-  [[nodiscard]] StepOptions options(bool training) const;
+  [[nodiscard]] StepOptions options(bool training, Bytes fuse_limit = {}) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
   // The step of these arguments, annotated by its backend.
-  [[nodiscard]] Step build(const NetworkPtr& network, bool inference) const;
+  [[nodiscard]] Step build(const NetworkPtr& network, bool inference, Bytes fuse_limit) const;
 };
 
 // "64x56x56"; throws an Error that quotes the text.

@@ -8,6 +8,7 @@
 #include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/fusing.h"
 #include "report/table.h"
 
 namespace tide {
@@ -109,11 +110,11 @@ int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const Policy& policy = find_policy(arguments.planner.policy);
-  Step step = arguments.cost.build(arguments.step, network, arguments.inference);
+  const auto build = [&](Bytes fuse_limit) { return arguments.cost.build(arguments.step, network, arguments.inference, fuse_limit); };
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
-  const double ideal = ideal_seconds(step, cost);
-  const PlanResult result = make_plan(policy, std::move(step), cost, options);
+  const double ideal = ideal_seconds(build(Bytes()), cost);
+  const PlanResult result = make_fused_plan(policy, build, cost, options);
   if (!result.plan) {
     if (arguments.json) {
       ordered_json out = header(arguments, *network, options.memory, false);

@@ -59,6 +59,7 @@ json write_step(const Step& step) {
           {"rules", static_cast<int>(step.options.rules)},
           {"training", step.options.training},
           {"fused", step.options.fuse},
+          {"fuse_limit", step.options.fuse_limit.count()},
           {"activations", static_cast<int>(step.options.activations)},
           {"optimizer",
            {{"kind", static_cast<int>(o.kind)}, {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2},
@@ -122,6 +123,7 @@ Step read_step(const json& source) {
   step.options.rules = source.at("rules").get<int>() == 0 ? Rules::minimal : Rules::superneurons;
   step.options.training = source.at("training").get<bool>();
   step.options.fuse = source.value("fused", false);
+  step.options.fuse_limit = Bytes(std::max<std::int64_t>(source.value("fuse_limit", std::int64_t{0}), 0));
   step.options.activations = source.value("activations", 0) == static_cast<int>(DataType::bf16) ? DataType::bf16 : DataType::f32;
   const json& optimizer = source.at("optimizer");
   OptimizerOptions& o = step.options.optimizer;

@@ -17,7 +17,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
     throw Error("layer outputs are stored as fp32 or bf16");
   if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
-  if (options.fuse) network_ = std::make_shared<Network>(fuse_layers(*network_));
+  if (options.fuse) network_ = std::make_shared<Network>(fuse_layers(*network_, options.batch, options.activations, options.fuse_limit));
   step_.network = network_;
   step_.options = options;
   step_.model = network_->name;

@@ -12,7 +12,8 @@ struct Fate {
 
 class Fuser {
  public:
-  explicit Fuser(const Network& network) : network_(network), fates_(network.layers.size()) {
+  Fuser(const Network& network, std::int64_t batch, DataType type, Bytes limit)
+      : network_(network), batch_(batch), type_(type), limit_(limit), fates_(network.layers.size()) {
     consumers_.resize(network.layers.size());
     uses_.resize(network.layers.size(), 0);
     for (std::size_t l = 0; l < network.layers.size(); ++l) {
@@ -45,7 +46,7 @@ class Fuser {
     // The addition goes to the later of two batch norms: its other input is there by then.
     const bool joins = is(add, LayerKind::add) && layer(add).inputs.size() == 2 &&
                        layer(add).inputs[0].layer != layer(add).inputs[1].layer &&
-                       layer(add).outputs == layer(norm).outputs && other_input(add, norm).layer < norm;
+                       layer(add).outputs == layer(norm).outputs && other_input(add, norm).layer < norm && fits(norm);
     if (joins) {
       fate.addition = add;
       fates_[add.index()].into = norm;
@@ -56,6 +57,11 @@ class Fuser {
       fate.relu = true;
       fates_[relu.index()].into = norm;
     }
+  }
+
+  [[nodiscard]] bool fits(LayerId norm) const {
+    const Bytes tensor = bytes_of(layer(norm).outputs[0].with_batch(batch_), type_);
+    return limit_.is_zero() || tensor.count() <= limit_.count() / kTensorsOfAddition;
   }
 
   [[nodiscard]] Value other_input(LayerId add, LayerId norm) const {
@@ -86,7 +92,12 @@ class Fuser {
     return result;
   }
 
+  static constexpr std::int64_t kTensorsOfAddition = 4;  // x, y, two gradients; the results replace some
+
   const Network& network_;
+  std::int64_t batch_;
+  DataType type_;
+  Bytes limit_;
   std::vector<Fate> fates_;
   std::vector<LayerId> consumers_;  // by layer: the last of its consumers
   std::vector<std::int32_t> uses_;  // by layer: of all its outputs
@@ -94,6 +105,8 @@ class Fuser {
 
 }  // namespace
 
-Network fuse_layers(const Network& network) { return Fuser(network).fuse(); }
+Network fuse_layers(const Network& network, std::int64_t batch, DataType type, Bytes limit) {
+  return Fuser(network, batch, type, limit).fuse();
+}
 
 }  // namespace tide

@@ -13,6 +13,8 @@
 
 namespace tide {
 
-[[nodiscard]] Network fuse_layers(const Network& network);
+// An addition is not fused where its backward task, which then has up to four tensors of its
+// size at once instead of two, would take more than `limit` bytes; zero: none.
+[[nodiscard]] Network fuse_layers(const Network& network, std::int64_t batch, DataType type, Bytes limit);
 
 }  // namespace tide

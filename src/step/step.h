@@ -139,6 +139,7 @@ struct StepOptions {
   bool training = true;  // false: forward only, with running statistics and no dropout
   OptimizerOptions optimizer = {};
   bool fuse = false;                         // see fuse.h; minimal rules only
+  Bytes fuse_limit = {};                     // for the tensors of one fused addition; 0: none
   DataType activations = DataType::f32;      // storage of layer outputs and their gradients; or bf16
 };
 

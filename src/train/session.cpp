@@ -8,6 +8,7 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/bind.h"
+#include "planner/fusing.h"
 #include "step/build.h"
 #include "train/initialize.h"
 
@@ -88,15 +89,18 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   const Policy& policy = find_policy(options.policy);
   for (const StepVariant& variant : variants) {
     if (session->variants_.contains(variant)) continue;
-    Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer, options.fuse,
-                                                 options.activations});
-    session->backend_->annotate(step);
+    const auto build = [&](Bytes fuse_limit) {
+      Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer,
+                                                 options.fuse, fuse_limit, options.activations});
+      session->backend_->annotate(step);
+      return step;
+    };
     Planned& planned = session->variants_[variant];
     if (options.plan && variant == variants.front()) {
-      planned.plan = bind_plan(*options.plan, std::move(step));
+      planned.plan = bind_plan(*options.plan, build(options.plan->phases.front().step->options.fuse_limit));
       require_budget(planned.plan, options);
     } else {
-      PlanResult result = make_plan(policy, std::move(step), session->cost(), options.planner);
+      PlanResult result = make_fused_plan(policy, build, session->cost(), options.planner);
       if (!result.plan) return result;
       planned.plan = std::move(*result.plan);
     }

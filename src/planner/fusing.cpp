@@ -1,0 +1,34 @@
+#include "planner/fusing.h"
+
+#include "plan/timeline.h"
+
+namespace tide {
+
+PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost, const PlannerOptions& options) {
+  Step whole = build(Bytes());
+  if (!options.memory || !whole.options.fuse) return make_plan(policy, std::move(whole), cost, options);
+  std::optional<PlanResult> best;
+  double best_seconds = 0, seconds_planning = 0, seconds_checking = 0;
+  constexpr double kGoodEnough = 1.1;  // of the time with unlimited memory
+  const double enough = kGoodEnough * ideal_seconds(whole, cost);
+  std::size_t tasks = 0;  // of the step before: the same number is the same step
+  for (const std::int64_t share : {0, 3, 6}) {
+    if (best && best->plan && best_seconds <= enough) break;
+    Step step = share == 0 ? whole : build(Bytes(options.memory->count() / share));
+    if (step.tasks.size() == tasks) continue;
+    tasks = step.tasks.size();
+    PlanResult result = make_plan(policy, std::move(step), cost, options);
+    seconds_planning += result.plan_seconds;
+    seconds_checking += result.check_seconds;
+    const double seconds = result.plan ? simulate(*result.plan, cost).seconds : 0;
+    const bool better = !best || (result.plan ? !best->plan || seconds < best_seconds : !best->plan && result.floor < best->floor);
+    if (!better) continue;
+    best = std::move(result);
+    best_seconds = seconds;
+  }
+  best->plan_seconds = seconds_planning;
+  best->check_seconds = seconds_checking;
+  return std::move(*best);
+}
+
+}  // namespace tide
