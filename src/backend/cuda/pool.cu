@@ -163,6 +163,29 @@ __global__ void max_pool_backward_kernel(PoolShape p, const Position* indices, c
   sum.store(dx + input_at(p, e, e.row, e.column));
 }
 
+// Windows that lie side by side over all of the input: each makes the gradients under it.
+template <int size, int width, typename Type, typename Position>
+__global__ void tiled_max_pool_backward_kernel(PoolShape p, const Position* indices, const Type* dy, Type* dx) {
+  Place e;
+  if (!locate<width>(p, p.rows.output, p.columns.output, e)) return;
+  const std::int64_t out = output_at(p, e, e.row, e.column);
+  int where[width] = {};
+  load_positions<width>(indices + out, where);
+  const Pack<width> from = Pack<width>::load(dy + out);
+#pragma unroll
+  for (int kh = 0; kh < size; ++kh)
+#pragma unroll
+    for (int kw = 0; kw < size; ++kw) {
+      Pack<width> value;
+      for (int k = 0; k < width; ++k) value.v[k] = where[k] == kh * size + kw ? from.v[k] : 0.0F;
+      value.store(dx + input_at(p, e, e.row * size + kh, e.column * size + kw));
+    }
+}
+
+bool is_tiled(const PoolAxis& a, int size) {
+  return a.kernel == size && a.stride == size && a.dilation == 1 && a.before == 0 && a.output * size == a.input;
+}
+
 // One over the positions that a window's average counts.
 template <int usual>
 __device__ float share(const PoolShape& p, bool count_padding, int oh, int ow) {
@@ -278,6 +301,11 @@ cudaError_t max_pool_backward(cudaStream_t stream, const PoolShape& p, Element e
   return with_element(element, [&](auto type) {
     using Type = decltype(type);
     with_constants<Type>(p, [&](auto usual, auto width) {
+      if (indices != nullptr && is_tiled(p.rows, 2) && is_tiled(p.columns, 2)) {
+        tiled_max_pool_backward_kernel<2, width><<<output_blocks(p, width), kThreads, 0, stream>>>(
+            p, indices, static_cast<const Type*>(dy), static_cast<Type*>(dx));
+        return;
+      }
       max_pool_backward_kernel<usual, width><<<input_blocks(p, width), kThreads, 0, stream>>>(
           p, indices, static_cast<const Type*>(x), static_cast<const Type*>(dy), static_cast<Type*>(dx));
     });
