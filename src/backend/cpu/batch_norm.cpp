@@ -83,7 +83,8 @@ constexpr Index kPiece = 1024;
 // y = max(0, normalized x + other), where `other` may be null or y, and max only with `relu`.
 TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows,
                                       Index channels, const float* mean, const float* factor, const float* shift) {
-  alignas(64) std::array<float, kPiece> piece;
+  alignas(64) std::array<float, kPiece> memory;
+  float* const piece = memory.data();
   for (Index r = 0; r < rows; ++r)
     for (Index begin = 0; begin < channels; begin += kPiece) {
       const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
@@ -95,7 +96,7 @@ TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool r
       if (relu)
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] = std::max(piece[c], 0.0F);
-      std::copy_n(piece.data(), count, y + at);
+      std::copy_n(piece, count, y + at);
     }
 }
 
@@ -108,11 +109,12 @@ struct Gate {
 // g = the sum of one or two gradients where the gate is open; g may be any of them, or y.
 TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row,
                            Index end_row, Index channels) {
-  alignas(64) std::array<float, kPiece> piece;
+  alignas(64) std::array<float, kPiece> memory;
+  float* const piece = memory.data();
   for (Index r = begin_row; r < end_row; ++r)
     for (Index begin = 0; begin < channels; begin += kPiece) {
       const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
-      std::copy_n(dy + at, count, piece.data());
+      std::copy_n(dy + at, count, piece);
       if (second != nullptr)
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] += second[at + c];
@@ -125,7 +127,7 @@ TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* secon
         for (Index c = 0; c < count; ++c)
           piece[c] = (gate.x[at + c] - mean[c]) * factor[c] + shift[c] > 0 ? piece[c] : 0.0F;
       }
-      std::copy_n(piece.data(), count, g + at);
+      std::copy_n(piece, count, g + at);
     }
 }
 
