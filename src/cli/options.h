@@ -30,7 +30,7 @@ struct BudgetArguments {
 
 // How to plan: the policy and what it can be told.
 struct PlannerArguments {
-  std::string policy = "superneurons";
+  std::string policy = "auto";
   std::string recompute = "cost-aware", cache = "on", replacement = "next-use";
   std::vector<std::string> checkpoints;
   std::string disk_memory;

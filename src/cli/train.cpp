@@ -130,7 +130,9 @@ int run(const Arguments& arguments) {
   session_options.optimizer = arguments.step.optimizer_options();
   if (arguments.guard) session_options.executor.guard = true;
   if (!arguments.link.empty()) session_options.executor.link_bytes_per_second = parse_link_rate(arguments.link);
-  if (!arguments.profile.empty())
+  // A device of its own is worth measuring; on a processor times drift with what else runs.
+  session_options.measure = arguments.profile == "auto" || (arguments.profile.empty() && session_options.backend == "cuda");
+  if (!arguments.profile.empty() && arguments.profile != "auto" && arguments.profile != "none")
     session_options.cost = load_profile(arguments.profile, session_options.executor.link_bytes_per_second);
   if (!arguments.spill.empty()) use_disk(arguments.spill, session_options);
   if (!arguments.plan.empty()) session_options.plan = load_plan(arguments.plan);
@@ -221,7 +223,8 @@ Command train_command(CLI::App& root) {
   app->add_option("--label-smoothing", arguments->label_smoothing, "Weight taken from the right class for all");
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
-  app->add_option("--profile", arguments->profile, "Plan with the measured times of this file (see tide profile)");
+  app->add_option("--profile", arguments->profile, "Plan with the measured times of this file (see tide profile); auto: measured now where no earlier run did (the "
+                  "default of cuda); none: modelled");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
   app->add_option("--spill", arguments->spill,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "backend/backend.h"
 #include "cost/profile.h"
@@ -13,6 +14,8 @@ struct MeasureOptions {
   int runs = 9;                      // per task, after one to warm up; the median counts
   double seconds_per_task = 1;       // less runs, but at least three, where they take longer
   double link_bytes_per_second = 0;  // as ExecutorOptions has it
+  // Taken over instead of measuring again; its link too, where it has one.
+  std::optional<Profile> known;
   // Told before each measurement, with the number of them.
   std::function<void(std::size_t done, std::size_t total)> progress;
 };

@@ -2,6 +2,7 @@
 #include <array>
 #include <span>
 
+#include "cost/memoized.h"
 #include "plan/timeline.h"
 #include "planner/finish.h"
 #include "planner/in_place.h"
@@ -95,7 +96,8 @@ void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOption
 
 }  // namespace
 
-PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& options) {
+PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& options) {
+  const MemoizedCost cost(model, step);
   const double ideal = ideal_seconds(step, cost);
   Best best(cost);
   best.offer(plan_liveness(step, cost, options));

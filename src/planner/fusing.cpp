@@ -4,6 +4,11 @@
 
 namespace tide {
 
+std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory) {
+  if (!memory) return {Bytes()};
+  return {Bytes(), Bytes(memory->count() / 3), Bytes(memory->count() / 6)};
+}
+
 PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost, const PlannerOptions& options) {
   Step whole = build(Bytes());
   if (!options.memory || !whole.options.fuse) return make_plan(policy, std::move(whole), cost, options);
@@ -12,9 +17,9 @@ PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const C
   constexpr double kGoodEnough = 1.1;  // of the time with unlimited memory
   const double enough = kGoodEnough * ideal_seconds(whole, cost);
   std::size_t tasks = 0;  // of the step before: the same number is the same step
-  for (const std::int64_t share : {0, 3, 6}) {
+  for (const Bytes limit : fuse_limits(options.memory)) {
     if (best && best->plan && best_seconds <= enough) break;
-    Step step = share == 0 ? whole : build(Bytes(options.memory->count() / share));
+    Step step = limit.is_zero() ? whole : build(limit);
     if (step.tasks.size() == tasks) continue;
     tasks = step.tasks.size();
     PlanResult result = make_plan(policy, std::move(step), cost, options);

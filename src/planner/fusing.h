@@ -11,6 +11,9 @@ namespace tide {
 // Makes a step with additions fused up to a limit (StepOptions::fuse_limit).
 using BuildStep = std::function<Step(Bytes fuse_limit)>;
 
+// The limits that make_fused_plan() tries within a budget: the first fuses everything.
+[[nodiscard]] std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory);
+
 // make_plan() over the steps that `build` makes for the budget: the fastest plan, or where there
 // is none, the answer of the smallest floor.
 [[nodiscard]] PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,

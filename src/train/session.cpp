@@ -9,8 +9,10 @@
 #include "cost/devices.h"
 #include "plan/bind.h"
 #include "planner/fusing.h"
+#include "planner/in_place.h"
 #include "step/build.h"
 #include "train/initialize.h"
+#include "train/profile_cache.h"
 
 namespace tide {
 
@@ -84,23 +86,30 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
                                                      .precision = options.precision,
                                                      .deterministic = options.deterministic,
                                                      .one_algorithm = options.deterministic});
-  if (!options.cost)
+  const auto build = [&session = *session, &options](const StepVariant& variant, Bytes fuse_limit) {
+    Step step = build_step(session.network_, {variant.batch, options.rules, variant.training, options.optimizer, options.fuse,
+                                              fuse_limit, options.activations});
+    session.backend_->annotate(step);
+    return step;
+  };
+  if (!options.cost && options.measure) {
+    std::vector<Step> steps;
+    for (const Bytes limit : fuse_limits(options.planner.memory)) steps.push_back(merge_in_place(build(variants.front(), limit)));
+    session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
+                                           options.executor.link_bytes_per_second);
+  }
+  if (!session->options_.cost)
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
   for (const StepVariant& variant : variants) {
     if (session->variants_.contains(variant)) continue;
-    const auto build = [&](Bytes fuse_limit) {
-      Step step = build_step(session->network_, {variant.batch, options.rules, variant.training, options.optimizer,
-                                                 options.fuse, fuse_limit, options.activations});
-      session->backend_->annotate(step);
-      return step;
-    };
     Planned& planned = session->variants_[variant];
     if (options.plan && variant == variants.front()) {
-      planned.plan = bind_plan(*options.plan, build(options.plan->phases.front().step->options.fuse_limit));
+      planned.plan = bind_plan(*options.plan, build(variant, options.plan->phases.front().step->options.fuse_limit));
       require_budget(planned.plan, options);
     } else {
-      PlanResult result = make_fused_plan(policy, build, session->cost(), options.planner);
+      PlanResult result = make_fused_plan(
+          policy, [&](Bytes fuse_limit) { return build(variant, fuse_limit); }, session->cost(), options.planner);
       if (!result.plan) return result;
       planned.plan = std::move(*result.plan);
     }

@@ -35,6 +35,7 @@ struct SessionOptions {
   PlannerOptions planner;  // budgets and techniques
   // Times to plan with. None: a roofline of a plain processor, with the executor's link.
   std::shared_ptr<const CostModel> cost;
+  bool measure = false;  // instead: times measured on the backend, once (profile_cache.h)
   std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
   Rules rules = Rules::minimal;
   bool fuse = false;                     // see step/fuse.h
