@@ -61,8 +61,8 @@ TEST_P(Bf16Test, StoresLayerOutputsInHalfTheBytes) {
   const Step step = build_step(GetParam().network(), bf16_options(GetParam().batch, true));
   for (const Tensor& tensor : step.tensors) {
     const bool data = is_data(tensor.tensor_class);
-    const bool loss = data && tensor.role == Role::y &&
-                      step.network->layer(tensor.layer).kind == LayerKind::softmax_cross_entropy;
+    const bool loss =
+        data && tensor.role == Role::y && step.network->layer(tensor.layer).kind == LayerKind::softmax_cross_entropy;
     EXPECT_EQ(tensor.type == DataType::bf16, data && !loss);
   }
 }
@@ -82,10 +82,9 @@ std::vector<NetworkCase> cases() {
   all.push_back({"image_11x11", 2, {1, 3, 31, 35}, wide({.channels = 32, .window = Window::square(11, 4)})});
   all.push_back(
       {"wide_stride", 4, {1, 64, 14, 14}, wide({.channels = 64, .window = Window::square(3, 2, 1), .bias = false})});
-  all.push_back(
-      {"wide_fully_connected", 16, {1, 32, 4, 4}, [](Builder& net, Value x) {
-         return net.fully_connected(net.relu(net.fully_connected(x, {.channels = 256})), {.channels = 40});
-       }});
+  all.push_back({"wide_fully_connected", 16, {1, 32, 4, 4}, [](Builder& net, Value x) {
+                   return net.fully_connected(net.relu(net.fully_connected(x, {.channels = 256})), {.channels = 40});
+                 }});
   return all;
 }
 

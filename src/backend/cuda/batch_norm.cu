@@ -3,14 +3,15 @@
 namespace tide::cuda {
 namespace {
 
-// Sums of the deviation from a pivot and of its square; the pivot is the part's first row.
+// Sums of the deviation from a pivot, the first row, and of its square: sums of squares far from
+// zero would lose all digits.
 template <typename Type>
 struct DeviationTerms {
   const Type* x;
   static constexpr int kSums = 2, kRows = 4;
   template <int width>
-  __device__ Pack<width> start(int channel, std::int64_t first_row, std::int64_t channels) const {
-    return Pack<width>::load(x + first_row * channels + channel);
+  __device__ Pack<width> start(int channel) const {
+    return Pack<width>::load(x + channel);
   }
   template <int width>
   __device__ Raw<Type, width> fetch(std::int64_t at) const {
@@ -28,41 +29,27 @@ struct DeviationTerms {
   }
 };
 
-// All parts are moved to the pivot of part 0, in double, where neither sum loses digits.
 template <typename Type>
-__global__ void merge_statistics_kernel(RowsAndChannels s, ColumnGrid grid, const Type* x, const float* partial,
+__global__ void merge_statistics_kernel(RowsAndChannels s, int parts, const Type* x, const float* partial,
                                         BatchNormStatistics out) {
-  __shared__ MergeMemory shared;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
-  const int parts = static_cast<int>(grid.parts);
+  const std::int64_t c = merge_channel();
+  double pivot = 0, old_mean = 0, old_variance = 0;
+  if (has_merged(s)) {
+    pivot = static_cast<double>(to_float(x[c]));
+    old_mean = static_cast<double>(out.running_mean[c]);
+    old_variance = static_cast<double>(out.running_variance[c]);
+  }
+  const Merged<2> sums = merge_parts<2>(s, parts, partial);
+  if (!has_merged(s)) return;
   const auto count = static_cast<double>(s.rows);
-  const double origin = c < s.channels ? static_cast<double>(to_float(x[c])) : 0;
-  double sum = 0, squares = 0;
-  if (c < s.channels)
-#pragma unroll 4
-    for (int part = static_cast<int>(threadIdx.y); part < parts; part += kMergeLanes) {
-      const std::int64_t first = part * grid.rows_per_part;
-      const auto rows = static_cast<double>(min(s.rows, first + grid.rows_per_part) - first);
-      const double move = static_cast<double>(to_float(x[first * s.channels + c])) - origin;
-      const auto part_sum = static_cast<double>(partial[part * s.channels + c]);
-      const auto part_squares =
-          static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
-      sum += part_sum + rows * move;
-      squares += part_squares + 2 * move * part_sum + rows * move * move;
-    }
-  sum = merge_lanes(sum, shared);
-  squares = merge_lanes(squares, shared);
-  if (threadIdx.y != 0 || c >= s.channels) return;
-  const double offset = sum / count, mean = origin + offset;
+  const double offset = sums.v[0] / count, mean = pivot + offset;
   // max() would turn a NaN into 0.
-  double deviations = squares - offset * offset * count;
+  double deviations = sums.v[1] - offset * offset * count;
   deviations = deviations < 0 ? 0 : deviations;
   out.mean[c] = static_cast<float>(mean);
   out.inverse_deviation[c] = static_cast<float>(1 / sqrt(deviations / count + out.epsilon));
   const double unbiased = s.rows > 1 ? deviations / (count - 1) : deviations;
   const double keep = 1 - out.momentum;
-  const double old_mean = static_cast<double>(out.running_mean[c]),
-               old_variance = static_cast<double>(out.running_variance[c]);
   out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
   out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);
 }
@@ -78,8 +65,7 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, Colu
   if (a.is_variance) {
     const Pack<width> variance = Pack<width>::load(a.spread + channel), gain = Pack<width>::load(a.scale + channel);
     for (int k = 0; k < width; ++k)
-      normalized.factor.v[k] =
-          static_cast<float>(1 / sqrt(static_cast<double>(variance.v[k]) + a.epsilon)) * gain.v[k];
+      normalized.factor.v[k] = static_cast<float>(1 / sqrt(static_cast<double>(variance.v[k]) + a.epsilon)) * gain.v[k];
   }
   struct Loaded {
     Raw<Type, width> x, other;
@@ -129,7 +115,8 @@ cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChann
     const ColumnGrid grid = reduction_grid<Type>(s);
     const auto* values = static_cast<const Type*>(x);
     launch_reduce<Type>(stream, s, grid, DeviationTerms<Type>{values}, partial);
-    merge_statistics_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, grid, values, partial, statistics);
+    merge_statistics_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, static_cast<int>(grid.parts), values,
+                                                                           partial, statistics);
     return cudaGetLastError();
   });
 }

@@ -64,7 +64,7 @@ struct GradientTerms {
   Type* stored;
   static constexpr int kSums = 2, kRows = ArrivingGradient<Type, gate, two>::kRows;
   template <int width>
-  __device__ Normalizer<width> start(int channel, std::int64_t, std::int64_t) const {
+  __device__ Normalizer<width> start(int channel) const {
     return arriving.template start<width>(channel);
   }
   template <int width>
@@ -87,25 +87,24 @@ struct GradientTerms {
 // coefficients: factor, slope, offset of dx = factor * gradient + slope * (x - mean) + offset.
 __global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float* partial, BatchNormBackward b,
                                        float* coefficients) {
-  __shared__ MergeMemory shared;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
-  double sum = 0, product = 0;
-  if (c < s.channels)
-#pragma unroll 4
-    for (int part = static_cast<int>(threadIdx.y); part < parts; part += kMergeLanes) {
-      sum += static_cast<double>(partial[part * s.channels + c]);
-      product += static_cast<double>(partial[(static_cast<std::int64_t>(parts) + part) * s.channels + c]);
-    }
-  sum = merge_lanes(sum, shared);
-  product = merge_lanes(product, shared);
-  if (threadIdx.y != 0 || c >= s.channels) return;
-  const auto inverse = static_cast<double>(b.inverse_deviation[c]), count = static_cast<double>(s.rows);
-  const double gain = static_cast<double>(b.scale[c]) * inverse;
+  const std::int64_t c = merge_channel();
+  double inverse = 0, gain = 0;
+  float d_scale = 0, d_shift = 0;
+  if (has_merged(s)) {
+    inverse = static_cast<double>(b.inverse_deviation[c]);
+    gain = static_cast<double>(b.scale[c]) * inverse;
+    if (b.d_scale != nullptr && b.add_scale) d_scale = b.d_scale[c];
+    if (b.d_shift != nullptr && b.add_shift) d_shift = b.d_shift[c];
+  }
+  const Merged<2> sums = merge_parts<2>(s, parts, partial);
+  if (!has_merged(s)) return;
+  const double sum = sums.v[0], product = sums.v[1];
+  const auto count = static_cast<double>(s.rows);
   coefficients[c] = static_cast<float>(gain);
   coefficients[s.channels + c] = static_cast<float>(-gain * inverse * inverse * product / count);
   coefficients[2 * s.channels + c] = static_cast<float>(-gain * sum / count);
-  if (b.d_scale != nullptr) b.d_scale[c] = static_cast<float>(product * inverse) + (b.add_scale ? b.d_scale[c] : 0.0F);
-  if (b.d_shift != nullptr) b.d_shift[c] = static_cast<float>(sum) + (b.add_shift ? b.d_shift[c] : 0.0F);
+  if (b.d_scale != nullptr) b.d_scale[c] = static_cast<float>(product * inverse) + d_scale;
+  if (b.d_shift != nullptr) b.d_shift[c] = static_cast<float>(sum) + d_shift;
 }
 
 template <typename Type, int width, Gate gate, bool two>
@@ -155,8 +154,14 @@ class Backward {
 
   template <Gate gate, bool two>
   [[nodiscard]] ArrivingGradient<Type, gate, two> arriving(const void* dy) const {
-    return {static_cast<const Type*>(b_.x), static_cast<const Type*>(b_.y), static_cast<const Type*>(dy),
-            static_cast<const Type*>(b_.second_dy), b_.mean, b_.inverse_deviation, b_.scale, b_.shift};
+    return {static_cast<const Type*>(b_.x),
+            static_cast<const Type*>(b_.y),
+            static_cast<const Type*>(dy),
+            static_cast<const Type*>(b_.second_dy),
+            b_.mean,
+            b_.inverse_deviation,
+            b_.scale,
+            b_.shift};
   }
 
   template <Gate gate, bool two>
@@ -174,8 +179,8 @@ class Backward {
     if (b_.dx == nullptr && b_.d_scale == nullptr && b_.d_shift == nullptr) return;
     // A multiple of 4 floats wherever packs are used: channels are then one.
     float* coefficients = partial_ + partial_floats<Type>(shape_, 2);
-    merge_gradients_kernel<<<merge_blocks(shape_), merge_block(), 0, stream_>>>(
-        shape_, static_cast<int>(grid.parts), partial_, b_, coefficients);
+    merge_gradients_kernel<<<merge_blocks(shape_), merge_block(), 0, stream_>>>(shape_, static_cast<int>(grid.parts),
+                                                                                partial_, b_, coefficients);
     if (b_.dx == nullptr) return;
     if (stored != nullptr)
       second_pass(arriving<Gate::none, false>(stored), coefficients);

@@ -79,8 +79,7 @@ Recipe fixed_recipe(const TaskView& view, const ContextPtr& context) {
   const Normalization normalization(view);
   const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
   const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
-  const std::optional<double> epsilon =
-      replay ? std::nullopt : std::optional(view.options<BatchNormOptions>().epsilon);
+  const std::optional<double> epsilon = replay ? std::nullopt : std::optional(view.options<BatchNormOptions>().epsilon);
   return recipe([=](const Launch& launch) { normalization.run(*context, launch, mean, spread, epsilon); });
 }
 

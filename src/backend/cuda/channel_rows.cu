@@ -172,8 +172,8 @@ __global__ void lrn_kernel(LrnShape s, int rows_per_block, const Type* x, const 
     const float d = s.k + s.scale * window_sum(s, terms + row * padded, c);
     const float power = negative_power(d, s.beta);
     if constexpr (backward)
-      put(target + at, to_float(dy[at]) * power - 2.0F * s.scale * s.beta * to_float(x[at]) *
-                                                      window_sum(s, ratios + row * padded, c));
+      put(target + at, to_float(dy[at]) * power -
+                           2.0F * s.scale * s.beta * to_float(x[at]) * window_sum(s, ratios + row * padded, c));
     else
       put(target + at, to_float(x[at]) * power);
   }
@@ -212,8 +212,8 @@ cudaError_t launch_loss(cudaStream_t stream, const LossShape& s, Element element
 cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& s, const DeviceState* state, const float* y,
                                  const std::int32_t* labels, Element element, void* dx) {
   return with_element(element, [&](auto type) {
-    loss_backward_kernel<<<blocks_for(s.rows, kRowsPerBlock), kThreads, 0, stream>>>(
-        s, state, y, labels, static_cast<decltype(type)*>(dx));
+    loss_backward_kernel<<<blocks_for(s.rows, kRowsPerBlock), kThreads, 0, stream>>>(s, state, y, labels,
+                                                                                     static_cast<decltype(type)*>(dx));
     return cudaGetLastError();
   });
 }

@@ -8,7 +8,7 @@ struct PlainTerms {
   const Type* x;
   static constexpr int kSums = 1, kRows = 4;
   template <int width>
-  __device__ int start(int, std::int64_t, std::int64_t) const {
+  __device__ int start(int) const {
     return 0;
   }
   template <int width>
@@ -23,15 +23,10 @@ struct PlainTerms {
 };
 
 __global__ void merge_sums_kernel(RowsAndChannels s, int parts, const float* partial, float* target, bool accumulate) {
-  __shared__ MergeMemory shared;
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
-  double sum = 0;
-  if (c < s.channels)
-    for (int part = static_cast<int>(threadIdx.y); part < parts; part += kMergeLanes)
-      sum += static_cast<double>(partial[part * s.channels + c]);
-  sum = merge_lanes(sum, shared);
-  if (threadIdx.y != 0 || c >= s.channels) return;
-  target[c] = static_cast<float>(accumulate ? static_cast<double>(target[c]) + sum : sum);
+  const std::int64_t c = merge_channel();
+  const double before = accumulate && has_merged(s) ? static_cast<double>(target[c]) : 0;
+  const double sum = merge_parts<1>(s, parts, partial).v[0];
+  if (has_merged(s)) target[c] = static_cast<float>(before + sum);
 }
 
 }  // namespace

@@ -7,10 +7,11 @@
 
 namespace tide::cuda {
 
+inline constexpr int kMostParts = 512;
 // About eight blocks of 256 threads for each of an H200's 132 multiprocessors.
 template <typename Type>
 ColumnGrid reduction_grid(const RowsAndChannels& s) {
-  constexpr std::int64_t kReductionBlocks = 1024, kMostParts = 512;
+  constexpr std::int64_t kReductionBlocks = 1024;
   return ColumnGrid::of<Type>(s.rows, s.channels, kReductionBlocks, kMostParts);
 }
 
@@ -40,7 +41,7 @@ __device__ Pack<width> sum_down(Pack<width> value, float* shared) {
 
 // What a kernel sums is a type with:
 //   kSums, kRows (of which loads are under way together);
-//   start<width>(channel, first_row, channels): what a thread keeps of its channels;
+//   start<width>(channel): what a thread keeps of its channels;
 //   fetch<width>(at): what is loaded of one row;
 //   add(kept, fetched, at, sums): its terms.
 // partial[(sum * parts + part) * channels + channel]
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   Pack<width> sums[Terms::kSums] = {};
   const bool inside = group < grid.groups;
   if (inside) {
-    const auto kept = terms.template start<width>(group * width, first, channels);
+    const auto kept = terms.template start<width>(group * width);
     std::int64_t at = (first + threadIdx.y) * channels + group * width;
     const std::int64_t stride = grid.ty * channels;
     constexpr int kRows = Terms::kRows;
@@ -84,24 +85,52 @@ void launch_reduce(cudaStream_t stream, const RowsAndChannels& s, const ColumnGr
     reduce_kernel<1><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, terms, partial);
 }
 
-// The merging kernels: kMergeLanes threads for each of a few channels, each of which merges every
-// kMergeLanes-th part; then the lanes are merged. Few parts a thread, since each costs a wait for
-// memory.
-inline constexpr int kMergeLanes = 64;
-inline constexpr int kMergeColumns = 8;
+// The merging kernels: kMergeLanes threads for each of a few channels, which have all of their loads
+// under way at once; such a kernel is nothing but waiting for memory.
+inline constexpr int kMergeColumns = 8, kMergeLanes = 64;
+inline constexpr int kMergeWarps = kMergeColumns * kMergeLanes / 32, kPartsPerLane = kMostParts / kMergeLanes;
 inline dim3 merge_block() { return {kMergeColumns, kMergeLanes}; }
 inline unsigned merge_blocks(const RowsAndChannels& s) { return blocks_for(s.channels, kMergeColumns); }
+__device__ inline std::int64_t merge_channel() {
+  return static_cast<std::int64_t>(blockIdx.x) * kMergeColumns + threadIdx.x;
+}
+// The thread that has the sums of its channel.
+__device__ inline bool has_merged(const RowsAndChannels& s) { return threadIdx.y == 0 && merge_channel() < s.channels; }
 
-using MergeMemory = double[kMergeLanes][kMergeColumns];
-__device__ inline double merge_lanes(double value, MergeMemory& shared) {
-  __syncthreads();
-  shared[threadIdx.y][threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = kMergeLanes / 2; half > 0; half /= 2) {
-    if (threadIdx.y < half) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + half][threadIdx.x];
-    __syncthreads();
+template <int sums>
+struct Merged {
+  double v[static_cast<std::size_t>(sums)];
+};
+// Always in the same order: parts of a lane, lanes of a warp, warps.
+template <int sums>
+__device__ Merged<sums> merge_parts(const RowsAndChannels& s, int parts, const float* partial) {
+  __shared__ double shared[sums][kMergeWarps][kMergeColumns];
+  const std::int64_t c = merge_channel();
+  float values[sums][kPartsPerLane];
+#pragma unroll
+  for (int k = 0; k < sums; ++k)
+#pragma unroll
+    for (int u = 0; u < kPartsPerLane; ++u) {
+      const int part = static_cast<int>(threadIdx.y) + u * kMergeLanes;
+      values[k][u] = part < parts && c < s.channels
+                         ? partial[(static_cast<std::int64_t>(k) * parts + part) * s.channels + c]
+                         : 0.0F;
+    }
+  const unsigned thread = threadIdx.y * kMergeColumns + threadIdx.x;
+  Merged<sums> merged{};
+#pragma unroll
+  for (int k = 0; k < sums; ++k) {
+    double sum = 0;
+    for (int u = 0; u < kPartsPerLane; ++u) sum += static_cast<double>(values[k][u]);
+    for (int distance = kMergeColumns; distance < 32; distance *= 2) sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+    if (thread % 32 < kMergeColumns) shared[k][thread / 32][threadIdx.x] = sum;
   }
-  return shared[0][threadIdx.x];
+  __syncthreads();
+  if (threadIdx.y == 0)
+    for (int k = 0; k < sums; ++k)
+#pragma unroll
+      for (int warp = 0; warp < kMergeWarps; ++warp) merged.v[k] += shared[k][warp][threadIdx.x];
+  return merged;
 }
 
 }  // namespace tide::cuda

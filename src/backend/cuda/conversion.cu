@@ -28,8 +28,7 @@ __global__ void convert_kernel(const From* from, To* to, std::int64_t count) {
       value.store(to + kWidth * i);
     }
   const std::int64_t rest = kWidth * packs + first;
-  if (first < count - kWidth * packs)
-    put(to + rest, to_float(from[rest]) + (accumulate ? to_float(to[rest]) : 0.0F));
+  if (first < count - kWidth * packs) put(to + rest, to_float(from[rest]) + (accumulate ? to_float(to[rest]) : 0.0F));
 }
 
 template <bool accumulate, typename From, typename To>
@@ -61,9 +60,8 @@ cudaError_t copy_columns(cudaStream_t stream, const void* from, std::int64_t fro
 }  // namespace
 
 cudaError_t launch_convert(cudaStream_t stream, const float* from, Element element, void* to, std::int64_t count) {
-  return with_element(element, [&](auto type) {
-    return convert<false>(stream, from, static_cast<decltype(type)*>(to), count);
-  });
+  return with_element(element,
+                      [&](auto type) { return convert<false>(stream, from, static_cast<decltype(type)*>(to), count); });
 }
 
 cudaError_t launch_to_floats(cudaStream_t stream, Element element, const void* from, float* to, bool accumulate,

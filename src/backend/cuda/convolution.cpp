@@ -71,8 +71,8 @@ ConvolutionTask task_of(const TaskView& view) {
 }
 
 // What follows the sums of products: the bias, forward and backward. Scratch is free again by then.
-void finish(const Context& context, const ConvolutionTask& task, const Launch& launch) {
-  if (task.bias)
+void finish(const Context& context, const ConvolutionTask& task, const Launch& launch, bool has_bias = false) {
+  if (task.bias && !has_bias)
     check(launch_add_bias(context.stream(), task.element, launch.operands[task.y_or_dy], input_of(launch, *task.bias),
                           task.rows().rows, task.rows().channels),
           "adding a bias");
@@ -82,22 +82,27 @@ void finish(const Context& context, const ConvolutionTask& task, const Launch& l
           "the gradient of a bias");
 }
 
-std::size_t bias_workspace(const ConvolutionTask& task) { return task.d_bias ? column_sum_bytes(task.rows(), task.element) : 0; }
+std::size_t bias_workspace(const ConvolutionTask& task) {
+  return task.d_bias ? column_sum_bytes(task.rows(), task.element) : 0;
+}
 
-// The problem as the library is asked for it, with weights of this type; gradients of weights may
-// come as floats.
-std::vector<ConvolutionProblem> library_problems(const ConvolutionProblem& given) {
+// The problem as the library is asked for it: with a bias if it has that, which spares a pass over y;
+// with weights in the type of the sides, but their gradients as floats if it has that.
+std::vector<ConvolutionProblem> library_problems(const ConvolutionProblem& given, bool bias) {
   ConvolutionProblem problem = given;
   std::vector<ConvolutionProblem> problems;
   if (given.product == Product::to_weights) problems.push_back(problem);
   problem.weights = given.element;
-  if (problems.empty() || given.element != Element::f32) problems.push_back(problem);
+  problem.bias = bias && given.product == Product::to_small;
+  if (problem.bias) problems.push_back(problem);
+  problem.bias = false;
+  if (given.product != Product::to_weights || given.element != Element::f32) problems.push_back(problem);
   return problems;
 }
 
 std::string variant_name(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   const bool rounds = problem.product == Product::to_weights && problem.weights != Element::f32;
-  return rounds ? plan.name() + "-rounded" : plan.name();
+  return plan.name() + (rounds ? "-rounded" : problem.bias ? "-bias" : "");
 }
 
 // Weights of another type, and gradients that are added to (cuDNN overwrites), go through the
@@ -117,12 +122,13 @@ Variant library_variant(const ContextPtr& context, const ConvolutionTask& task, 
                                      task.weight_count()),
                       "converting weights");
               call->run(*context, launch.operands[task.large], launch.operands[task.small], weights,
+                        problem.bias ? launch.operands[*task.bias] : nullptr,
                         plan->workspace() > 0 ? launch.workspace + copy : nullptr);
               if (aside && to_weights)
                 check(launch_to_floats(context->stream(), problem.weights, weights, output_of(launch, task.weights),
                                        task.add_weights, task.weight_count()),
                       "converting a gradient");
-              finish(*context, task, launch);
+              finish(*context, task, launch, problem.bias);
             };
           }};
 }
@@ -185,7 +191,8 @@ Variant folded_variant(const ContextPtr& context, const ConvolutionTask& task, c
   const std::size_t image_bytes = FoldedConvolution::bytes_of(f.image, task.element);
   const std::size_t before = image_bytes + FoldedConvolution::bytes_of(f.window, of_window);
   const bool forward = f.problem.product == Product::to_small;
-  return {"folded-" + variant_name(f.problem, *plan), bytes(std::max(before + plan->workspace(), bias_workspace(task))), [=] {
+  return {"folded-" + variant_name(f.problem, *plan), bytes(std::max(before + plan->workspace(), bias_workspace(task))),
+          [=] {
             const auto call = std::make_shared<ConvolutionCall>(plan);
             return [=](const Launch& launch) {
               const cudaStream_t stream = context->stream();
@@ -195,12 +202,13 @@ Variant folded_variant(const ContextPtr& context, const ConvolutionTask& task, c
                 check(launch_fold_window(stream, f.window, input_of(launch, task.weights), of_window, window),
                       "folding a window");
               call->run(*context, image, launch.operands[task.small], window,
+                        f.problem.bias ? launch.operands[*task.bias] : nullptr,
                         plan->workspace() > 0 ? launch.workspace + before : nullptr);
               if (!forward)
                 check(launch_unfold_window(stream, f.window, of_window, window, output_of(launch, task.weights),
                                            task.add_weights),
                       "unfolding a window");
-              finish(*context, task, launch);
+              finish(*context, task, launch, f.problem.bias);
             };
           }};
 }
@@ -219,10 +227,10 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
     std::byte *large = launch.operands[task.large], *small = launch.operands[task.small];
     float* weights = output_of(launch, task.weights);
     const cudaStream_t stream = context->stream();
-    check(p.product == Product::to_small   ? launch_direct_to_small(stream, shape, task.element, large, weights, small)
-          : p.product == Product::to_large ? launch_direct_to_large(stream, shape, task.element, small, weights, large)
-                                           : launch_direct_to_weights(stream, shape, task.element, large, small,
-                                                                      weights, task.add_weights),
+    check(p.product == Product::to_small ? launch_direct_to_small(stream, shape, task.element, large, weights, small)
+          : p.product == Product::to_large
+              ? launch_direct_to_large(stream, shape, task.element, small, weights, large)
+              : launch_direct_to_weights(stream, shape, task.element, large, small, weights, task.add_weights),
           "a convolution");
     finish(*context, task, launch);
   };
@@ -234,13 +242,13 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
 Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const ConvolutionTask task = task_of(view);
   Recipe recipe;
-  for (const ConvolutionProblem& problem : library_problems(task.problem))
+  for (const ConvolutionProblem& problem : library_problems(task.problem, task.bias.has_value()))
     for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, problem))
       recipe.push_back(library_variant(context, task, problem, plan));
   if (auto fold = folded(task.problem)) {
     constexpr std::size_t kMostFolded = 2;
     Recipe variants;
-    for (const ConvolutionProblem& problem : library_problems(fold->problem)) {
+    for (const ConvolutionProblem& problem : library_problems(fold->problem, task.bias.has_value())) {
       fold->problem = problem;
       for (const ConvolutionPlanPtr& plan : ConvolutionPlan::find(*context, problem))
         if (variants.size() < kMostFolded) variants.push_back(folded_variant(context, task, *fold, plan));
@@ -250,7 +258,8 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const bool is_product = view.layer_kind() == LayerKind::convolution && task.problem.groups == 1 &&
                           task.problem.window == Window::square(1);
   if (is_product) {
-    Recipe products = dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels});
+    Recipe products =
+        dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels});
     // In bf16 they are as fast or faster, and gradients of weights stay floats.
     const bool first = task.element == Element::bf16 && task.problem.product != Product::to_large;
     recipe.insert(first ? recipe.begin() : recipe.end(), products.begin(), products.end());

@@ -7,8 +7,8 @@ namespace tide::cuda {
 namespace {
 
 constexpr std::size_t kMostPlans = 5;
-enum TensorName : std::int64_t { kLarge = 1, kSmall = 2, kWeights = 3 };
-constexpr std::array<std::int64_t, 3> kTensorNames{kLarge, kSmall, kWeights};
+enum TensorName : std::int64_t { kLarge = 1, kSmall = 2, kWeights = 3, kBias = 4, kProduct = 5 };
+constexpr std::array<std::int64_t, 4> kTensorNames{kLarge, kSmall, kWeights, kBias};
 
 using Numbers = std::vector<std::int64_t>;
 
@@ -41,6 +41,8 @@ Descriptor tensor(std::int64_t name, Element element, const Numbers& dimensions,
   set(made, CUDNN_ATTR_TENSOR_STRIDES, strides);
   set(made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &name);
   set(made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+  const bool is_virtual = name == kProduct;
+  set(made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
   finalize(made);
   return made;
 }
@@ -101,6 +103,22 @@ OperationNames names_of(Product product) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
 }
 
+// small = product + bias.
+Descriptor add_bias(const ConvolutionProblem& p, const Descriptor& product, const Descriptor& small) {
+  const Descriptor addition = make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+  const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  set(addition, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  set(addition, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  finalize(addition);
+  Descriptor operation = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, addition);
+  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, product);
+  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, channels_last(kBias, Element::f32, 1, p.small.channels, 1, 1));
+  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, small);
+  return operation;
+}
+
 // Null where the library does not have the combination of types.
 Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   const OperationNames names = names_of(p.product);
@@ -116,12 +134,21 @@ Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   set(operation, names.beta, CUDNN_TYPE_FLOAT, 1, &zero);
   set(operation, names.window, window_of(p.window));
   set(operation, names.large, large);
-  set(operation, names.small, small);
+  const Descriptor product =
+      channels_last(kProduct, Element::f32, p.small.batch, p.small.channels, p.small.height, p.small.width);
+  set(operation, names.small, p.bias ? product : small);
   set(operation, names.weights, weights);
   if (cudnnBackendFinalize(operation.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
   Descriptor graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  std::vector<cudnnBackendDescriptor_t> operations{operation.get()};
+  const Descriptor addition = p.bias ? add_bias(p, product, small) : nullptr;
+  if (p.bias) {
+    if (cudnnBackendFinalize(addition.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
+    operations.push_back(addition.get());
+  }
+  set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(operations.size()),
+      operations.data());
   if (cudnnBackendFinalize(graph.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
   return graph;
 }
@@ -209,6 +236,7 @@ Signature signature_of(const ConvolutionProblem& p) {
   return {static_cast<std::int64_t>(p.product),
           static_cast<std::int64_t>(p.element),
           static_cast<std::int64_t>(p.weights),
+          p.bias ? 1 : 0,
           p.groups,
           p.large.batch,
           p.large.channels,
@@ -257,9 +285,11 @@ const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, c
   problem.window = *window;
   const Descriptor graph = graph_of(problem, context.cudnn());
   if (graph == nullptr) return plans;
+  // Its slow engines are for problems that cannot be had in another way.
+  const bool last_resort = !problem.bias && problem.weights == problem.element;
   std::map<std::int64_t, int> seen;  // configurations by engine
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (mode == CUDNN_HEUR_MODE_FALLBACK && !plans.empty()) break;
+    if (mode == CUDNN_HEUR_MODE_FALLBACK && (!last_resort || !plans.empty())) break;
     for (const Descriptor& configuration : suggestions(graph, mode)) {
       if (plans.size() == kMostPlans) break;
       const Engine engine(configuration);
@@ -274,12 +304,14 @@ const std::vector<ConvolutionPlanPtr>& ConvolutionPlan::find(Context& context, c
   return plans;
 }
 
-void ConvolutionCall::run(const Context& context, void* large, void* small, void* weights, void* workspace) {
-  const std::array<void*, 4> addresses{large, small, weights, workspace};
+void ConvolutionCall::run(const Context& context, void* large, void* small, void* weights, void* bias,
+                          void* workspace) {
+  const std::array<void*, 5> addresses{large, small, weights, bias, workspace};
   if (pack_ == nullptr || bound_ != addresses) {
+    const std::int64_t tensors = bias == nullptr ? 3 : 4;
     pack_ = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    set(pack_, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, kTensorNames.data());
-    set(pack_, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, addresses.data());
+    set(pack_, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kTensorNames.data());
+    set(pack_, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, addresses.data());
     set(pack_, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
     finalize(pack_);
     bound_ = addresses;

@@ -17,6 +17,7 @@ struct ConvolutionProblem {
   Product product;
   Element element = Element::f32;  // of both sides
   Element weights = Element::f32;
+  bool bias = false;  // floats, added to the small side that is made
 };
 
 using Descriptor = Owner<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;
@@ -47,11 +48,12 @@ using ConvolutionPlanPtr = std::shared_ptr<const ConvolutionPlan>;
 class ConvolutionCall {
  public:
   explicit ConvolutionCall(ConvolutionPlanPtr plan) : plan_(std::move(plan)) {}
-  void run(const Context& context, void* large, void* small, void* weights, void* workspace);
+  // `bias` only for a problem that has one.
+  void run(const Context& context, void* large, void* small, void* weights, void* bias, void* workspace);
 
  private:
   ConvolutionPlanPtr plan_;
-  std::array<void*, 4> bound_{};
+  std::array<void*, 5> bound_{};
   Descriptor pack_;
 };
 

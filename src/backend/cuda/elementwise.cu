@@ -167,8 +167,7 @@ unsigned pack_blocks(std::int64_t count) {
 }
 
 template <typename Function>
-cudaError_t unary(cudaStream_t stream, Element element, const void* x, void* y, std::int64_t count,
-                  Function function) {
+cudaError_t unary(cudaStream_t stream, Element element, const void* x, void* y, std::int64_t count, Function function) {
   return with_element(element, [&](auto type) {
     using Type = decltype(type);
     unary_kernel<<<pack_blocks<Type>(count), kThreads, 0, stream>>>(static_cast<const Type*>(x), static_cast<Type*>(y),
@@ -200,8 +199,8 @@ cudaError_t launch_unary(cudaStream_t stream, Unary operation, Element element, 
   return cudaErrorInvalidValue;
 }
 
-cudaError_t launch_binary(cudaStream_t stream, Binary operation, Element element, const void* a, const void* b,
-                          void* y, std::int64_t count) {
+cudaError_t launch_binary(cudaStream_t stream, Binary operation, Element element, const void* a, const void* b, void* y,
+                          std::int64_t count) {
   switch (operation) {
     case Binary::relu_backward: return binary(stream, element, a, b, y, count, ReluBackward{});
     case Binary::sigmoid_backward: return binary(stream, element, a, b, y, count, SigmoidBackward{});
@@ -212,8 +211,8 @@ cudaError_t launch_binary(cudaStream_t stream, Binary operation, Element element
   return cudaErrorInvalidValue;
 }
 
-cudaError_t launch_multiply_backward(cudaStream_t stream, Element element, const void* a, const void* b,
-                                     const void* dy, void* da, void* db, std::int64_t count) {
+cudaError_t launch_multiply_backward(cudaStream_t stream, Element element, const void* a, const void* b, const void* dy,
+                                     void* da, void* db, std::int64_t count) {
   return with_element(element, [&](auto type) {
     using Type = decltype(type);
     multiply_backward_kernel<<<blocks_for(count), kThreads, 0, stream>>>(

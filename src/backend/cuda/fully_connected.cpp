@@ -91,8 +91,8 @@ Recipe dense_recipe(const TaskView& view, const ContextPtr& context, const Dense
   const bool forward = view.is_forward(), to_data = view.kind() == TaskKind::backward_data;
   // The library's own bias has the type of its result; ours are floats.
   const bool own_bias = task.bias && task.element != Element::f32;
-  MatrixProblem problem{p.outputs, p.rows,        p.inputs, true, false, task.bias && !own_bias, false, task.element,
-                        task.element};
+  MatrixProblem problem{p.outputs, p.rows,       p.inputs,    true, false, task.bias && !own_bias,
+                        false,     task.element, task.element};
   if (to_data) problem = {p.inputs, p.rows, p.outputs, false, false, false, false, task.element, task.element};
   if (!forward && !to_data)
     problem = {p.inputs, p.outputs, p.rows, false, true, false, task.add_weights, task.element, Element::f32};

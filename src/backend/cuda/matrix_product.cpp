@@ -22,8 +22,8 @@ void set(const MatmulPreference& preference, cublasLtMatmulPreferenceAttributes_
 MatrixLayout matrix(Element element, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   const cudaDataType_t type = element == Element::f32 ? CUDA_R_32F : CUDA_R_16BF;
-  check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), rows),
+  check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
+                                   rows),
         "describing a matrix");
   return MatrixLayout(layout);
 }
@@ -73,8 +73,14 @@ struct MatrixPlan::Description {
 };
 
 const std::vector<MatrixPlanPtr>& MatrixPlan::find(Context& context, const MatrixProblem& p) {
-  const Signature signature{p.rows,          p.columns, p.inner,      p.transpose_a,
-                            p.transpose_b,   p.bias,    p.accumulate, static_cast<std::int64_t>(p.factors),
+  const Signature signature{p.rows,
+                            p.columns,
+                            p.inner,
+                            p.transpose_a,
+                            p.transpose_b,
+                            p.bias,
+                            p.accumulate,
+                            static_cast<std::int64_t>(p.factors),
                             static_cast<std::int64_t>(p.result)};
   std::vector<MatrixPlanPtr>& plans = context.products[signature];
   if (!plans.empty()) return plans;

@@ -99,10 +99,10 @@ Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
     return binary_recipe(view, context, Binary::multiply, dy, other, targets[0]);
   }
   return recipe([=, count = count_of(view, dy), element = element_of(view, dy)](const Launch& launch) {
-    check(launch_multiply_backward(context->stream(), element, launch.operands[a], launch.operands[b],
-                                   launch.operands[dy], launch.operands[targets[0]], launch.operands[targets[1]],
-                                   count),
-          "an elementwise kernel");
+    check(
+        launch_multiply_backward(context->stream(), element, launch.operands[a], launch.operands[b],
+                                 launch.operands[dy], launch.operands[targets[0]], launch.operands[targets[1]], count),
+        "an elementwise kernel");
   });
 }
 
@@ -113,7 +113,8 @@ Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
   const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
   const Shape shape = concat ? view.output() : view.input();
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
-  const std::vector<ChannelPart> parts = channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
+  const std::vector<ChannelPart> parts =
+      channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
   const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
   return recipe([=, element = element_of(view, whole)](const Launch& launch) {
     for (const ChannelPart& part : parts) {

@@ -288,8 +288,8 @@ cudaError_t max_pool(cudaStream_t stream, const PoolShape& p, Element element, c
   return with_element(element, [&](auto type) {
     using Type = decltype(type);
     with_constants<Type>(p, [&](auto usual, auto width) {
-      max_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(
-          p, static_cast<const Type*>(x), static_cast<Type*>(y), indices);
+      max_pool_kernel<usual, width><<<output_blocks(p, width), kThreads, 0, stream>>>(p, static_cast<const Type*>(x),
+                                                                                      static_cast<Type*>(y), indices);
     });
     return cudaGetLastError();
   });
@@ -327,8 +327,8 @@ cudaError_t launch_max_pool_backward(cudaStream_t stream, const PoolShape& p, El
               : max_pool_backward(stream, p, element, static_cast<const std::uint8_t*>(indices), nullptr, dy, dx);
 }
 
-cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolShape& p, Element element,
-                                                const void* x, const void* dy, void* dx) {
+cudaError_t launch_max_pool_backward_from_input(cudaStream_t stream, const PoolShape& p, Element element, const void* x,
+                                                const void* dy, void* dx) {
   return max_pool_backward(stream, p, element, static_cast<const std::uint8_t*>(nullptr), x, dy, dx);
 }
 

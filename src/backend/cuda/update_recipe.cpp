@@ -38,8 +38,13 @@ struct UpdatedParameter {
 
   [[nodiscard]] UpdateArrays arrays(const Launch& launch) const {
     const auto at = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
-    return {input_of(launch, gradient),    input_of(launch, weight), at(first),     at(second),
-            output_of(launch, new_weight), at(new_first),            at(new_second)};
+    return {input_of(launch, gradient),
+            input_of(launch, weight),
+            at(first),
+            at(second),
+            output_of(launch, new_weight),
+            at(new_first),
+            at(new_second)};
   }
 
   std::size_t gradient, weight, new_weight;
