@@ -1,0 +1,134 @@
+// The joint planner and the policy auto over it. Every plan here has passed the checker.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cost/device_model.h"
+#include "cost/devices.h"
+#include "plan/summary.h"
+#include "plan/timeline.h"
+#include "planner/fusing.h"
+#include "planner/live_profile.h"
+#include "planner/planner.h"
+#include "planner/segments.h"
+#include "step/build.h"
+#include "support/random_network.h"
+#include "zoo/zoo.h"
+
+namespace tide {
+namespace {
+
+TEST(LiveProfile, FindsThePeakOfRangesAdded) {
+  std::mt19937 random(7);
+  for (const std::size_t size : {1U, 2U, 7U, 64U, 201U}) {
+    std::vector<std::int64_t> plain(size);
+    for (auto& value : plain) value = static_cast<std::int64_t>(random() % 100);
+    LiveProfile profile(plain);
+    for (int round = 0; round < 200; ++round) {
+      const auto peak = std::max_element(plain.begin(), plain.end());
+      ASSERT_EQ(profile.peak(), *peak);
+      ASSERT_EQ(profile.peak_at(), peak - plain.begin());
+      const auto a = static_cast<std::int32_t>(random() % size), b = static_cast<std::int32_t>(random() % size);
+      const std::int64_t bytes = static_cast<std::int64_t>(random() % 200) - 100;
+      profile.add(a, b, bytes);  // an empty range where a > b
+      for (std::int32_t i = a; i <= b; ++i) plain[static_cast<std::size_t>(i)] += bytes;
+    }
+  }
+}
+
+TEST(Segments, CutResNetsAtTheirBlocks) {
+  const Step step = build_step(std::make_shared<Network>(make_model("resnet50")), {.batch = 2, .fuse = true});
+  const Segments segments{StepFacts(step, {})};
+  const std::vector<bool> heads = segments.heads(0);
+  // Each block's output is one: a batch norm with two inputs, or the batch norm behind it.
+  std::int64_t blocks = 0;
+  for (std::size_t t = 0; t < heads.size(); ++t)
+    if (heads[t] && step.network->layer(step.tensors[t].layer).inputs.size() == 2) ++blocks;
+  EXPECT_EQ(blocks, 16);
+  const auto count = [](const std::vector<bool>& set) { return std::count(set.begin(), set.end(), true); };
+  EXPECT_LT(count(segments.heads(segments.balanced())), count(heads));
+  EXPECT_EQ(count(segments.heads(segments.largest())), 0);
+}
+
+struct Case {
+  const char* model;
+  std::int64_t batch;
+};
+
+class AutoPlans : public testing::TestWithParam<Case> {
+ protected:
+  static PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost, std::optional<Bytes> memory) {
+    PlannerOptions options;
+    options.memory = memory;
+    return make_plan(find_policy(policy), step, cost, options);
+  }
+};
+
+// By the simulator, at budgets from the floor to the unlimited peak.
+TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
+  const Device device = find_device("h200").rates();
+  const DeviceModel cost(device);
+  Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)), {.batch = GetParam().batch, .fuse = true});
+  annotate_for(step, device);
+  const PlanResult liveness = plan("liveness", step, cost, {});
+  const Bytes floor = plan("auto", step, cost, Bytes(kAlignment)).floor;
+  for (const std::int64_t tenths : {0, 1, 2, 4, 6, 8, 10}) {
+    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 10 * tenths) / kAlignment * kAlignment);
+    const PlanResult best = plan("auto", step, cost, memory);
+    ASSERT_TRUE(best.plan) << tenths;
+    EXPECT_LE(summarize(*best.plan).peak_bytes, memory);
+    const double seconds = simulate(*best.plan, cost).seconds;
+    for (const Policy& policy : policies()) {
+      const PlanResult other = plan(policy.name, step, cost, memory);
+      if (!other.plan) continue;
+      EXPECT_LE(seconds, simulate(*other.plan, cost).seconds * (1 + 1e-9)) << policy.name << " " << tenths;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, AutoPlans,
+                         testing::Values(Case{"alexnet", 128}, Case{"vgg16", 32}, Case{"resnet18", 64}, Case{"resnet50", 64},
+                                         Case{"inception-v3", 32}, Case{"densenet121", 32}, Case{"preresnet:164", 32}));
+
+TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
+  const Device device = find_device("h200").rates();
+  const DeviceModel cost(device);
+  const auto network = std::make_shared<Network>(make_model("resnet50"));
+  const BuildStep build = [&](Bytes limit) {
+    Step step = build_step(network, {.batch = 320, .fuse = true, .fuse_limit = limit});
+    annotate_for(step, device);
+    return step;
+  };
+  PlannerOptions options;
+  options.memory = Bytes(std::int64_t{12} << 30);
+  const PlanResult result = make_fused_plan(find_policy("auto"), build, cost, options);
+  ASSERT_TRUE(result.plan);
+  // Half of the memory of an unlimited step for a tenth of its time.
+  EXPECT_LE(simulate(*result.plan, cost).seconds, 1.1 * ideal_seconds(build(Bytes()), cost));
+  // Without host memory nothing moves, and it still fits.
+  options.host_memory = Bytes();
+  const PlanResult alone = make_fused_plan(find_policy("auto"), build, cost, options);
+  ASSERT_TRUE(alone.plan);
+  EXPECT_TRUE(summarize(*alone.plan).offloaded_bytes.is_zero());
+  EXPECT_GT(summarize(*alone.plan).recomputed_tasks, 0);
+}
+
+TEST(Auto, RandomGraphsFitWhereverAnyPolicyDoes) {
+  const RooflineModel cost(generic_cpu());
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    testing_support::RandomNetwork random(seed);
+    const Step step = build_step(std::make_shared<Network>(random.make(4 + static_cast<int>(seed % 29))),
+                                 {.batch = 1 + seed % 5, .fuse = seed % 2 == 0});
+    PlannerOptions options;
+    options.memory = Bytes(kAlignment);
+    const Bytes floor = make_plan(find_policy("auto"), step, cost, options).floor;
+    options.memory = floor;
+    EXPECT_TRUE(make_plan(find_policy("auto"), step, cost, options).plan) << seed;
+    options.memory = floor - Bytes(kAlignment);
+    for (const Policy& policy : policies())
+      EXPECT_FALSE(make_plan(policy, step, cost, options).plan) << policy.name << " " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tide
