@@ -134,11 +134,10 @@ Bytes peak_of(std::span<const Interval> intervals, const Placement& placement) {
 }
 
 // Squeaky wheel: whatever ended up at the top is placed earlier in the next round.
-void improve(std::span<const Interval> intervals, Placement& best) {
-  constexpr int kRounds = 60;
+void improve(std::span<const Interval> intervals, Bytes enough, int rounds, Placement& best) {
   for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area}) {
     Order order = sorted_order(intervals, method);
-    for (int round = 0; round < kRounds && best.peak > best.lower_bound; ++round) {
+    for (int round = 0; round < rounds && best.peak > enough; ++round) {
       Placement current;
       current.addresses.resize(intervals.size());
       current.lower_bound = best.lower_bound;
@@ -193,21 +192,35 @@ Placement place_by(std::span<const Interval> intervals, PlacementMethod method) 
   return result;
 }
 
-Placement place(std::span<const Interval> intervals) {
+namespace {
+
+Placement place_until(std::span<const Interval> intervals, Bytes enough, int rounds) {
   // Beyond this many stays the quadratic methods take longer than a second.
   constexpr std::size_t kQuadraticLimit = 12000;
   Placement best = place_by(intervals, PlacementMethod::layered);
   if (intervals.size() > kQuadraticLimit) return best;
   for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area, PlacementMethod::by_length}) {
-    if (best.peak == best.lower_bound) break;
+    if (best.peak <= enough || best.peak == best.lower_bound) return best;
     Placement other = place_by(intervals, method);
     if (other.peak < best.peak) best = std::move(other);
   }
   // Further rounds only where they are cheap and there is something to gain.
   constexpr std::size_t kImproveLimit = 1500;
   const bool worthwhile = best.peak.count() - best.lower_bound.count() > best.lower_bound.count() / 500;
-  if (intervals.size() <= kImproveLimit && worthwhile) improve(intervals, best);
+  if (intervals.size() <= kImproveLimit && worthwhile) improve(intervals, std::max(enough, best.lower_bound), rounds, best);
   return best;
+}
+
+}  // namespace
+
+Placement place(std::span<const Interval> intervals) {
+  constexpr int kRounds = 60;
+  return place_until(intervals, Bytes(), kRounds);
+}
+
+Placement place_within(std::span<const Interval> intervals, Bytes enough) {
+  constexpr int kRounds = 4;
+  return place_until(intervals, enough, kRounds);
 }
 
 }  // namespace tide

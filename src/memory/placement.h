@@ -31,6 +31,8 @@ struct LivePeak {
 [[nodiscard]] LivePeak live_peak(std::span<const Interval> intervals);
 
 [[nodiscard]] Placement place(std::span<const Interval> intervals);
+// The same with little effort, and none beyond the first placement that ends at `enough`.
+[[nodiscard]] Placement place_within(std::span<const Interval> intervals, Bytes enough);
 
 // The single methods, for tests and for the curious.
 enum class PlacementMethod : std::uint8_t { by_size, by_area, by_length, layered };

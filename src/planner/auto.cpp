@@ -77,7 +77,7 @@ PlanResult plan_trade(const Step& step, const StepFacts& facts, const CostModel&
   for (const std::int64_t percent : {100, 98, 95, 91}) {
     std::optional<Draft> draft = plan_jointly(facts, cost, options, Bytes(options.memory->count() / 100 * percent), trade, heads);
     if (!draft) break;
-    result = finish_draft(step, std::move(*draft), cost, options);
+    result = finish_quickly(step, std::move(*draft), cost, options);
     if (result.plan || result.short_of != Tier::device) break;
   }
   return result;

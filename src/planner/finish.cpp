@@ -16,7 +16,7 @@ struct Placed {
 
 // Device addresses for all stays but the persistent ones, which the recorder put at the
 // bottom, and for the workspaces of the algorithms chosen so far.
-Placed place_on_device(const Step& step, Draft& draft, bool held) {
+Placed place_on_device(const Step& step, Draft& draft, bool held, const std::optional<Bytes>& enough) {
   const Bytes bottom = persistent_bytes(step);
   std::vector<Interval> intervals;
   std::vector<Bytes*> targets;
@@ -34,7 +34,8 @@ Placed place_on_device(const Step& step, Draft& draft, bool held) {
     intervals.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), workspace});
     targets.push_back(&op.workspace);
   }
-  const Placement placement = place(intervals);
+  const bool any = enough && *enough > bottom;
+  const Placement placement = any ? place_within(intervals, *enough - bottom) : place(intervals);
   for (std::size_t k = 0; k < targets.size(); ++k) *targets[k] = bottom + placement.addresses[k];
   return {bottom + placement.peak, std::max(live_peak(intervals).op, 0)};
 }
@@ -148,10 +149,14 @@ PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottle
   return result;
 }
 
-PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options) {
+namespace {
+
+// `enough`: where packing may stop.
+PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options,
+                  const std::optional<Bytes>& enough) {
   for (Op& op : draft.ops)
     if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
-  const Placed least = place_on_device(step, draft, false);
+  const Placed least = place_on_device(step, draft, false, enough);
   std::string bottleneck = name_of_run(step, draft, least.peak_op);
   if (options.memory && least.peak > *options.memory) {
     PlanResult result;
@@ -163,7 +168,7 @@ PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const Pla
     for (Op& op : draft.ops)
       if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);
     hold_for_copies(step, cost, draft);
-    place_on_device(step, draft, true);
+    place_on_device(step, draft, true, enough);
     return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
   }
   const bool copies = std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
@@ -173,14 +178,24 @@ PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const Pla
     if (fits || !copies) break;
     hold_for_copies(step, cost, draft);
     fit_holds(step, Bytes(options.memory->count() / 100 * percent), draft);
-    fits = place_on_device(step, draft, true).peak <= *options.memory;
+    fits = place_on_device(step, draft, true, options.memory).peak <= *options.memory;
   }
   if (!fits) {
     release_holds(draft);
-    place_on_device(step, draft, false);
+    place_on_device(step, draft, false, enough);
   }
   choose_workspaces(step, cost, *options.memory, draft);
   return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
+}
+
+}  // namespace
+
+PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options) {
+  return finish(std::move(step), std::move(draft), cost, options, std::nullopt);
+}
+
+PlanResult finish_quickly(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options) {
+  return finish(std::move(step), std::move(draft), cost, options, options.memory);
 }
 
 }  // namespace tide

@@ -20,6 +20,10 @@ void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Dr
 // workspaces. Above it, overlap and workspaces take what there is.
 [[nodiscard]] PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options);
 
+// For one draft of many: with less effort to pack it, so that the floor is not the least.
+// REQUIRES: a budget.
+[[nodiscard]] PlanResult finish_quickly(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options);
+
 // For drafts that have their device addresses already: the other tiers and the waits.
 [[nodiscard]] PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options);
 
