@@ -77,6 +77,9 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--checkpoints", checkpoints,
                  "Layer kinds whose outputs move instead of being dropped, such as convolution,add (the paper's by default)")
       ->delimiter(',');
+  app.add_option("--parameters", parameters,
+                 "Where parameters and optimizer state rest: device, host, or auto (in host memory where the budget is short)")
+      ->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
 }
 
@@ -89,6 +92,7 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   if (cache != "on" && cache != "off") throw Error("--cache is on or off, not '{}'", cache);
   options.cache = cache == "on";
   options.replacement = replacement_from_name(replacement);
+  options.parameters = parameters_from_name(parameters);
   for (const std::string& name : checkpoints) {
     const std::optional<LayerKind> kind = kind_from_name(name);
     if (!kind) throw Error("--checkpoints: there is no layer kind '{}'; see tide summary for those of a model", name);

@@ -32,6 +32,7 @@ struct BudgetArguments {
 struct PlannerArguments {
   std::string policy = "auto";
   std::string recompute = "cost-aware", cache = "on", replacement = "next-use";
+  std::string parameters = "auto";
   std::vector<std::string> checkpoints;
   std::string disk_memory;
   void add_to(CLI::App& app, bool with_policy = true);

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -38,7 +40,8 @@ class TensorCache {
   void erase(Key key);
   // A hit: moves to the front.
   void touch(Key key);
-  void set_next_use(Key key, std::int64_t position) { entries_[key].next_use = position; }
+  // REQUIRES: in the cache.
+  void set_next_use(Key key, std::int64_t position);
   // Locks count; a locked tensor is no victim.
   void lock(Key key) { ++entries_[key].locks; }
   void unlock(Key key);
@@ -69,11 +72,24 @@ class TensorCache {
   // The higher, the sooner it goes.
   [[nodiscard]] std::int64_t rank(const Entry& entry) const;
   [[nodiscard]] std::size_t slot(std::int64_t address) const;
+  // The space before the tensor in a slot, or behind the last.
+  [[nodiscard]] std::int64_t gap_begin(std::size_t at) const;
+  [[nodiscard]] std::int64_t gap_end(std::size_t at) const;
+  [[nodiscard]] std::int64_t gap(std::size_t at) const { return gap_end(at) - gap_begin(at); }
 
   std::int64_t capacity_;
   Replacement replacement_;
   std::vector<Entry> entries_;   // by key
   std::vector<Key> by_address_;  // those in the cache
+  std::set<std::pair<std::int64_t, Key>> by_rank_;
+  std::multiset<std::int64_t> gaps_;  // bytes between neighbours, and at either end
+  // Of victims(), by slot: at either end of a run of tensors that it takes, the run.
+  struct Run {
+    std::int64_t call = 0;
+    std::size_t left = 0, right = 0;  // [left, right)
+  };
+  mutable std::vector<Run> runs_;
+  mutable std::int64_t calls_ = 0;
   std::int64_t clock_ = 0;
 };
 

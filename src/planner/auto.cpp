@@ -87,7 +87,7 @@ PlanResult plan_trade(const Step& step, const StepFacts& facts, const CostModel&
 // not dropped.
 void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOptions& options,
                     const std::vector<bool>& heads, const Floor& floor, Best& best) {
-  StepFacts facts(step, {});
+  StepFacts facts(step, {}, resting_storages(step, options));
   facts.keep(heads);
   for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
     if (std::optional<Draft> draft = VirtualRuntime(facts, cost, *options.memory, options, prefetch).run_within(kMostOps * step.tasks.size()))
@@ -102,14 +102,14 @@ PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& op
   Best best(cost);
   best.offer(plan_liveness(step, cost, options));
   if (options.in_place) step = merge_in_place(std::move(step));
-  const Floor floor = smallest_floor(step);
+  const Floor floor = smallest_floor(step, resting_storages(step, options));
   best.offer_floor(floor.bytes, floor.task);
   if (!options.memory || best.within(ideal * kGoodEnough)) return std::move(best).take();
   if (*options.memory < floor.bytes) return std::move(best).take();
   PlannerOptions merged = options;  // results are in place already
   merged.in_place = false;
   best.offer(plan_superneurons(step, cost, merged));
-  const StepFacts facts(step, {});
+  const StepFacts facts(step, {}, resting_storages(step, options));
   const Segments segments(facts);
   const std::int64_t balanced = segments.balanced();
   const bool large = step.ordered_tasks > kLargeStep;

@@ -17,7 +17,8 @@ constexpr std::array kOffloads{LayerKind::convolution, LayerKind::transposed_con
 std::span<const LayerKind> paper_checkpoints() { return kCheckpoints; }
 std::span<const LayerKind> paper_offloads() { return kOffloads; }
 
-StepFacts::StepFacts(const Step& step, std::span<const LayerKind> checkpoints) : step_(step) {
+StepFacts::StepFacts(const Step& step, std::span<const LayerKind> checkpoints, Resting resting)
+    : step_(step), resting_(std::move(resting)) {
   checkpoint_.assign(kLayerKinds, false);
   for (const LayerKind kind : checkpoints) checkpoint_[static_cast<std::size_t>(kind)] = true;
   find_uses();

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "step/step.h"
+#include "planner/resting.h"
 
 namespace tide {
 
@@ -16,7 +16,7 @@ inline constexpr std::int32_t kNever = INT32_MAX;  // later than any position
 class StepFacts {
  public:
   // Layers of the kinds in `checkpoints` are never run again for the sake of memory.
-  StepFacts(const Step& step, std::span<const LayerKind> checkpoints);
+  StepFacts(const Step& step, std::span<const LayerKind> checkpoints, Resting resting = {});
 
   // Positions of the ordered tasks that read or write a tensor, ascending.
   [[nodiscard]] std::span<const std::int32_t> uses(TensorId tensor) const {
@@ -40,6 +40,10 @@ class StepFacts {
   void keep(const std::vector<bool>& heads);
   [[nodiscard]] bool is_checkpoint(LayerKind kind) const { return checkpoint_[static_cast<std::size_t>(kind)]; }
 
+  // Whether it is in host memory between steps.
+  [[nodiscard]] bool rests(StorageId storage) const { return tide::rests(resting_, storage); }
+  [[nodiscard]] const Resting& resting() const { return resting_; }
+
   // Where the forward pass ends: the first ordered task that is not a forward one.
   [[nodiscard]] std::int32_t first_backward() const { return first_backward_; }
   [[nodiscard]] std::int32_t tasks() const { return static_cast<std::int32_t>(step_.ordered_tasks); }
@@ -50,6 +54,7 @@ class StepFacts {
   void find_droppable();
 
   const Step& step_;
+  Resting resting_;
   std::vector<std::uint32_t> first_use_;
   std::vector<std::int32_t> uses_, last_use_;
   std::vector<TaskId> producer_;

@@ -14,16 +14,26 @@ struct Placed {
   std::int32_t peak_op = 0;
 };
 
-// Device addresses for all stays but the persistent ones, which the recorder put at the
-// bottom, and for the workspaces of the algorithms chosen so far.
+// Persistent storages are at the bottom of the tier that they enter in, where the recorder put them.
+bool is_at_the_bottom(const Step& step, const DraftStay& stay) {
+  return stay.first == kEntry && step.storage(stay.storage).persistent;
+}
+
+Bytes bottom_of(const Step& step, Tier tier, const Draft& draft) {
+  Bytes bottom;
+  for (const DraftStay& stay : draft.stays)
+    if (stay.tier == tier && is_at_the_bottom(step, stay)) bottom += step.storage(stay.storage).bytes.aligned();
+  return bottom;
+}
+
+// Device addresses for all other stays and for the workspaces of the algorithms chosen so far.
 Placed place_on_device(const Step& step, Draft& draft, bool held, const std::optional<Bytes>& enough) {
-  const Bytes bottom = persistent_bytes(step);
+  const Bytes bottom = bottom_of(step, Tier::device, draft);
   std::vector<Interval> intervals;
   std::vector<Bytes*> targets;
   for (DraftStay& stay : draft.stays) {
-    const Storage& storage = step.storage(stay.storage);
-    if (stay.tier != Tier::device || storage.persistent) continue;
-    intervals.push_back({held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, storage.bytes});
+    if (stay.tier != Tier::device || is_at_the_bottom(step, stay)) continue;
+    intervals.push_back({held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, step.storage(stay.storage).bytes});
     targets.push_back(&stay.address);
   }
   for (std::size_t i = 0; i < draft.ops.size(); ++i) {
@@ -47,41 +57,6 @@ void release_holds(Draft& draft) {
   }
 }
 
-// Keeps of the holds what fits: each stay, in order, is held as far as at most `limit`
-// bytes are alive.
-void fit_holds(const Step& step, Bytes limit, Draft& draft) {
-  const std::size_t count = draft.ops.size();
-  std::vector<std::int64_t> live(count + 1, 0);
-  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); };
-  const auto size = [&](const DraftStay& stay) { return step.storage(stay.storage).bytes.aligned().count(); };
-  std::vector<DraftStay*> held;
-  for (DraftStay& stay : draft.stays) {
-    if (stay.tier != Tier::device) continue;
-    live[clamp(stay.first)] += size(stay);
-    live[clamp(stay.last + 1)] -= size(stay);
-    if (stay.hold_first < stay.first || stay.hold_last > stay.last) held.push_back(&stay);
-  }
-  for (std::size_t i = 1; i <= count; ++i) live[i] += live[i - 1];
-  for (std::size_t i = 0; i < count; ++i)
-    if (draft.ops[i].kind == OpKind::run)
-      live[i] += step.algorithms_of(draft.ops[i].task)[draft.ops[i].algorithm].workspace.aligned().count();
-  std::sort(held.begin(), held.end(), [](const DraftStay* a, const DraftStay* b) { return a->first < b->first; });
-  for (DraftStay* const stay : held) {
-    const auto take = [&](std::int32_t op) {
-      auto& bytes = live[static_cast<std::size_t>(op)];
-      if (bytes + size(*stay) > limit.count()) return false;
-      bytes += size(*stay);
-      return true;
-    };
-    std::int32_t first = stay->first;
-    while (first > stay->hold_first && take(first - 1)) --first;
-    std::int32_t last = stay->last;
-    while (last < stay->hold_last && last + 1 < static_cast<std::int32_t>(count) && take(last + 1)) ++last;
-    stay->hold_first = first;
-    stay->hold_last = last;
-  }
-}
-
 std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
   for (auto i = static_cast<std::size_t>(op); i < draft.ops.size(); ++i)
     if (draft.ops[i].kind == OpKind::run) return task_name(step, draft.ops[i].task);
@@ -90,16 +65,17 @@ std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
 
 // Host and disk addresses. The peak of each.
 Bytes place_in(const Step& step, Tier tier, Draft& draft) {
+  const Bytes bottom = bottom_of(step, tier, draft);
   std::vector<Interval> intervals;
   std::vector<DraftStay*> stays;
   for (DraftStay& stay : draft.stays) {
-    if (stay.tier != tier) continue;
+    if (stay.tier != tier || is_at_the_bottom(step, stay)) continue;
     intervals.push_back({stay.first, stay.last, step.storage(stay.storage).bytes});
     stays.push_back(&stay);
   }
   const Placement placement = place(intervals);
-  for (std::size_t k = 0; k < stays.size(); ++k) stays[k]->address = placement.addresses[k];
-  return placement.peak;
+  for (std::size_t k = 0; k < stays.size(); ++k) stays[k]->address = bottom + placement.addresses[k];
+  return bottom + placement.peak;
 }
 
 // Host and disk addresses. False where a tier is too small.
@@ -111,7 +87,7 @@ bool place_below(const Step& step, const PlannerOptions& options, Draft& draft, 
   // A disk tier: the buffers of the copies take room too, so aim lower until all fits.
   Bytes largest;
   for (const DraftStay& stay : draft.stays)
-    if (stay.tier == Tier::host) largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
+    if (stay.tier == Tier::host && !is_at_the_bottom(step, stay)) largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
   Draft all = spill_to_disk(step, draft, Bytes(), true);
   result.host_floor = place_in(step, Tier::host, all);
   if (result.host_floor > *options.host_memory) return false;

@@ -10,6 +10,10 @@ namespace tide {
 // its copy is over; what comes back, from when its copy should start.
 void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft);
 
+// Keeps of the holds what fits: each stay, in order, is held as far as at most `limit` bytes
+// are alive.
+void fit_holds(const Step& step, Bytes limit, Draft& draft);
+
 // Gives each run the fastest algorithm whose workspace fits into a hole of `memory` at
 // that op, besides the stays as they are placed.
 void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft);

@@ -39,7 +39,7 @@ std::vector<Interval> lifetimes(const Step& step) {
   return result;
 }
 
-LargestTask largest_task(const Step& step) {
+LargestTask largest_task(const Step& step, const Resting& resting) {
   LargestTask largest;
   std::vector<StorageId> seen;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
@@ -47,7 +47,7 @@ LargestTask largest_task(const Step& step) {
     seen.clear();
     for (const Operand& operand : step.operands_of(TaskId(t))) {
       const StorageId storage = step.tensor(operand.tensor).storage;
-      if (step.storage(storage).persistent || std::find(seen.begin(), seen.end(), storage) != seen.end()) continue;
+      if ((step.storage(storage).persistent && !rests(resting, storage)) || std::find(seen.begin(), seen.end(), storage) != seen.end()) continue;
       seen.push_back(storage);
       bytes += step.storage(storage).bytes.aligned();
     }
@@ -56,10 +56,10 @@ LargestTask largest_task(const Step& step) {
   return largest;
 }
 
-Bytes persistent_bytes(const Step& step) {
+Bytes persistent_bytes(const Step& step, const Resting& resting) {
   Bytes total;
-  for (const Storage& storage : step.storages)
-    if (storage.persistent) total += storage.bytes.aligned();
+  for (std::size_t s = 0; s < step.storages.size(); ++s)
+    if (step.storages[s].persistent && !rests(resting, StorageId(s))) total += step.storages[s].bytes.aligned();
   return total;
 }
 

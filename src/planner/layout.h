@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "memory/placement.h"
-#include "planner/planner.h"
+#include "planner/resting.h"
 
 namespace tide {
 
@@ -21,16 +21,17 @@ namespace tide {
 [[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
 
 // The task with the largest sum of operands and smallest workspace, by storage: no plan that
-// keeps `persistent` bytes besides can do with less.
+// keeps the persistent storages that do not rest besides can do with less.
 struct LargestTask {
   TaskId task;
   Bytes bytes;
 };
-[[nodiscard]] LargestTask largest_task(const Step& step);
+[[nodiscard]] LargestTask largest_task(const Step& step, const Resting& resting = {});
 
 // Persistent storages stand at the bottom in table order, so that every step variant of
-// one network (other batch, evaluation) has them at the same addresses.
-[[nodiscard]] Bytes persistent_bytes(const Step& step);
+// one network (other batch, evaluation) has them at the same addresses. Those that rest do not
+// count.
+[[nodiscard]] Bytes persistent_bytes(const Step& step, const Resting& resting = {});
 
 // How the stays of a plan are given addresses.
 struct Layout {

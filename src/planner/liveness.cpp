@@ -10,7 +10,7 @@ namespace tide {
 
 PlanResult plan_liveness(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (options.in_place) step = merge_in_place(std::move(step));
-  const StepFacts facts(step, paper_checkpoints());
+  const StepFacts facts(step, paper_checkpoints(), resting_storages(step, options));
   Draft draft = apply(facts, offloading(facts, {}));
   return finish_draft(std::move(step), std::move(draft), cost, options);
 }

@@ -24,6 +24,14 @@ enum class Recompute : std::uint8_t {
 [[nodiscard]] std::string_view recompute_name(Recompute recompute);
 [[nodiscard]] Recompute recompute_from_name(std::string_view name);
 
+// Where parameters and optimizer state are while no task uses them.
+enum class Parameters : std::uint8_t {
+  device,
+  host,       // all but small ones in host memory: fetched before they are used, written back behind their update
+  automatic,  // as many of them in host memory as the budget makes worth while
+};
+[[nodiscard]] Parameters parameters_from_name(std::string_view name);
+
 [[nodiscard]] std::string_view replacement_name(Replacement replacement);
 [[nodiscard]] Replacement replacement_from_name(std::string_view name);
 
@@ -32,7 +40,11 @@ struct PlannerOptions {
   std::optional<Bytes> host_memory = {};  // likewise
   std::optional<Bytes> disk_memory = {};  // none: there is no disk tier
   bool in_place = true;              // results may overwrite dead operands
-  // offload and superneurons:
+  // offload and superneurons; the others keep parameters on the device:
+  Parameters parameters = Parameters::device;
+  // What `parameters` comes to, by persistent storage in table order, so that all step variants of a job
+  // can agree on it: those that rest in host memory. None: not decided yet.
+  std::optional<std::vector<bool>> rest_in_host = {};
   Recompute recompute = Recompute::cost_aware;
   bool cache = true;  // things move and are run again only where memory is short; off: always
   Replacement replacement = Replacement::next_use;
@@ -59,6 +71,7 @@ struct Policy {
   std::string_view name;
   std::string_view description;
   PolicyFunction plan;
+  bool rests_parameters = false;  // whether it heeds PlannerOptions::rest_in_host
 };
 
 [[nodiscard]] std::span<const Policy> policies();

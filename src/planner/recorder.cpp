@@ -4,15 +4,17 @@
 
 namespace tide {
 
-Recorder::Recorder(const Step& step) : step_(step) {
+Recorder::Recorder(const Step& step, const Resting& resting) : step_(step), resting_(resting) {
   for (auto& tier : states_) tier.resize(step.storages.size());
-  Bytes bottom;
+  std::array<Bytes, kTiers> bottoms;
   for (const bool persistent : {true, false}) {
     for (std::size_t s = 0; s < step.storages.size(); ++s) {
       const Storage& storage = step.storages[s];
       if (storage.persistent != persistent || (!persistent && !storage.entry.valid())) continue;
-      state(StorageId(s), Tier::device) = {static_cast<std::int32_t>(stays_.size()), storage.entry};
-      stays_.push_back({StorageId(s), Tier::device, kEntry, kEntry, kEntry, kEntry, bottom});
+      const Tier tier = home(StorageId(s));
+      Bytes& bottom = bottoms[static_cast<std::size_t>(tier)];
+      state(StorageId(s), tier) = {static_cast<std::int32_t>(stays_.size()), storage.entry};
+      stays_.push_back({StorageId(s), tier, kEntry, kEntry, kEntry, kEntry, bottom});
       bottom += storage.bytes.aligned();
     }
   }
@@ -70,7 +72,10 @@ std::int32_t Recorder::copy(StorageId storage, Tier from, Tier to) {
 Draft Recorder::finish() && {
   for (std::size_t s = 0; s < step_.storages.size(); ++s) {
     if (!step_.storages[s].persistent) continue;
-    DraftStay& stay = stays_[static_cast<std::size_t>(state(StorageId(s), Tier::device).stay)];
+    const State& left = state(StorageId(s), home(StorageId(s)));
+    if (rests(resting_, StorageId(s)) && left.value != step_.storages[s].exit)
+      throw Error("{} is not written back", tensor_name(step_, step_.storages[s].exit));
+    DraftStay& stay = stays_[static_cast<std::size_t>(left.stay)];
     stay.last = stay.hold_last = next_op();
   }
   // Inputs that nobody reads still enter; other stays without a use never were.

@@ -30,12 +30,13 @@ struct Draft {
 class Recorder {
  public:
   // Persistent storages and inputs are on the device when the step starts, the persistent
-  // ones at the bottom in table order.
-  explicit Recorder(const Step& step);
+  // ones at the bottom in table order; those that rest are at the bottom of host memory instead.
+  explicit Recorder(const Step& step, const Resting& resting = {});
 
   // A stay from the next op on. REQUIRES: the storage has none in this tier.
   void open(StorageId storage, Tier tier, Bytes address = {});
-  // Its end, with the last op that used it. A stay that nobody used never was.
+  // Its end, with the last op that used it. A stay that nobody used never was. REQUIRES: not
+  // the place of a persistent storage between steps.
   void close(StorageId storage, Tier tier);
 
   // REQUIRES: every operand has a stay on the device, and those read hold their value.
@@ -51,7 +52,7 @@ class Recorder {
   [[nodiscard]] std::int32_t next_op() const { return static_cast<std::int32_t>(ops_.size()); }
   [[nodiscard]] const Op& op(std::int32_t index) const { return ops_[static_cast<std::size_t>(index)]; }
 
-  // Ends what is left and hands over.
+  // Ends what is left and hands over. REQUIRES: what rests was written back.
   [[nodiscard]] Draft finish() &&;
 
  private:
@@ -65,7 +66,10 @@ class Recorder {
   }
   void use(StorageId storage, Tier tier);
 
+  [[nodiscard]] Tier home(StorageId storage) const { return rests(resting_, storage) ? Tier::host : Tier::device; }
+
   const Step& step_;
+  Resting resting_;
   std::vector<Op> ops_;
   std::vector<DraftStay> stays_;
   std::array<std::vector<State>, kTiers> states_;  // by tier and storage

@@ -3,6 +3,7 @@
 
 #include "plan/checker.h"
 #include "planner/policies.h"
+#include "planner/resting.h"
 
 namespace tide {
 namespace {
@@ -12,9 +13,9 @@ constexpr std::array<Policy, 7> kPolicies{{
     {"inplace", "baseline, but results overwrite operands that nobody needs any more", plan_inplace},
     {"sharing", "inplace, and blocks are recycled among tensors (sublinear paper, section 3)", plan_sharing},
     {"liveness", "memory is held from first write to last read, at addresses packed by lifetime", plan_liveness},
-    {"offload", "liveness, and outputs of convolutions leave the device between the passes", plan_offload},
-    {"superneurons", "offload, cache, recomputation and workspaces, as far as memory is short", plan_superneurons},
-    {"auto", "the fastest of all: each tensor kept, moved or recomputed, whichever costs least", plan_auto},
+    {"offload", "liveness, and outputs of convolutions leave the device between the passes", plan_offload, true},
+    {"superneurons", "offload, cache, recomputation and workspaces, as far as memory is short", plan_superneurons, true},
+    {"auto", "the fastest of all: each tensor kept, moved or recomputed, whichever costs least", plan_auto, true},
 }};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -37,7 +38,7 @@ const Policy& find_policy(std::string_view name) {
 PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, const PlannerOptions& options) {
   const std::string fingerprint = fingerprint_of(step);
   const auto start = std::chrono::steady_clock::now();
-  PlanResult result = policy.plan(std::move(step), cost, options);
+  PlanResult result = plan_with_parameters(policy, std::move(step), cost, options);
   result.plan_seconds = seconds_since(start);
   if (!result.plan) return result;
   result.plan->policy = policy.name;

@@ -7,14 +7,14 @@
 
 namespace tide {
 
-Floor smallest_floor(const Step& step) {
+Floor smallest_floor(const Step& step, const Resting& resting) {
   Bytes inputs;
   for (const Storage& storage : step.storages)
     if (!storage.persistent && storage.entry.valid()) inputs += storage.bytes.aligned();
   Floor floor{inputs, step.ordered_tasks > 0 ? task_name(step, TaskId(0)) : ""};
-  const LargestTask largest = largest_task(step);
+  const LargestTask largest = largest_task(step, resting);
   if (largest.task.valid() && largest.bytes > inputs) floor = {largest.bytes, task_name(step, largest.task)};
-  floor.bytes += persistent_bytes(step);
+  floor.bytes += persistent_bytes(step, resting);
   return floor;
 }
 
@@ -25,8 +25,8 @@ VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, By
       cost_(cost),
       options_(options),
       mode_(prefetch),
-      bottom_(persistent_bytes(step_)),
-      record_(step_),
+      bottom_(persistent_bytes(step_, facts.resting())),
+      record_(step_, facts.resting()),
       pool_(memory - bottom_, Bytes(kAlignment)),
       cache_(memory - bottom_, options.replacement, step_.storages.size()),
       nodes_(step_.storages.size()),
@@ -39,7 +39,7 @@ VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, By
   // The inputs are where the recorder put them: behind what persists, in table order.
   for (std::size_t s = 0; s < step_.storages.size(); ++s) {
     const StorageId id(s);
-    if (persistent(id) || !step_.storages[s].entry.valid()) continue;
+    if (step_.storages[s].persistent || !step_.storages[s].entry.valid()) continue;
     const auto node = pool_.allocate_at(record_.address(id) - bottom_, size(id));
     nodes_[s] = node->id;
     cache_.insert(key(id), node->address, node->bytes);
@@ -131,7 +131,7 @@ void VirtualRuntime::bring_together(TaskId task) {
   fresh_.clear();
   for (const Operand& operand : step_.operands_of(task)) {
     const StorageId id = storage(operand.tensor);
-    if (!persistent(id) && std::find(fresh_.begin(), fresh_.end(), id) == fresh_.end()) fresh_.push_back(id);
+    if (!fixed(id) && std::find(fresh_.begin(), fresh_.end(), id) == fresh_.end()) fresh_.push_back(id);
   }
   if (try_to_bring_together(task)) return;
   evict_all();
@@ -209,13 +209,13 @@ void VirtualRuntime::launch(TaskId task) {
   if (!found) throw Error("no workspace for {}", task_name(step_, task));
   record_.run(task, best, bottom_ + workspace);
   compute_ = best_end;
-  std::erase_if(in_flight_, [&](const InFlight& range) { return range.ready <= compute_; });
   for (const Operand& operand : step_.operands_of(task)) {
     const StorageId id = storage(operand.tensor);
     device_ready_[id.index()] = operand.access == Access::read ? device_ready_[id.index()] : compute_;
-    // What was copied out earlier is out of date; a replay makes the same again.
+    // What was copied out earlier is out of date; a replay makes the same again. What rests
+    // keeps its place for the new value.
     const bool remade = step_.task(task).kind == TaskKind::replay && record_.holds(operand.tensor, Tier::host);
-    if (operand.access != Access::read && !remade && record_.has(id, Tier::host)) record_.close(id, Tier::host);
+    if (operand.access != Access::read && !remade && !facts_.rests(id) && record_.has(id, Tier::host)) record_.close(id, Tier::host);
   }
 }
 
@@ -231,8 +231,13 @@ void VirtualRuntime::settle(TaskId task) {
 // Lets go of what is dead, and with the memory-centric strategy of what can be made again.
 void VirtualRuntime::settle_tensor(TensorId tensor, bool read_by_ordered) {
   const StorageId id = storage(tensor);
-  if (persistent(id) || !record_.holds(tensor, Tier::device)) return;
+  if (fixed(id) || !record_.holds(tensor, Tier::device)) return;
   const bool waited_for = pending_[tensor.index()] > 0;
+  // Nobody needs it before the next step: back to where it rests, while there is time.
+  if (facts_.rests(id) && !waited_for && facts_.next_use(tensor, done_) == kNever) {
+    evict(id);
+    return;
+  }
   if (!waited_for && !needed(tensor)) {
     release(id);
     return;

@@ -12,6 +12,7 @@
 // the out lane runs ahead of the need.
 #pragma once
 
+#include <map>
 #include <optional>
 
 #include "memory/block_pool.h"
@@ -19,13 +20,13 @@
 
 namespace tide {
 
-// The least that any plan can do with which keeps persistent storages on the device: the
-// largest task with its smallest workspace, and what the step starts with.
+// The least that any plan can do with: the largest task with its smallest workspace, what the
+// step starts with, and the persistent storages that do not rest in host memory.
 struct Floor {
   Bytes bytes;
   std::string task;
 };
-[[nodiscard]] Floor smallest_floor(const Step& step);
+[[nodiscard]] Floor smallest_floor(const Step& step, const Resting& resting = {});
 
 // When things come back.
 enum class Prefetch : std::uint8_t {
@@ -34,7 +35,7 @@ enum class Prefetch : std::uint8_t {
   at_once,  // as soon as there is room: for a link that must not rest
 };
 
-// Works through a step once. REQUIRES: memory >= smallest_floor(step).
+// Works through a step once. REQUIRES: memory >= smallest_floor.
 class VirtualRuntime {
  public:
   VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options, Prefetch prefetch);
@@ -72,6 +73,7 @@ class VirtualRuntime {
   };
   [[nodiscard]] std::optional<Hole> choose_hole(Bytes bytes, bool low) const;
   [[nodiscard]] double ready_time(std::int64_t begin, std::int64_t end) const;
+  void set_ready_time(std::int64_t begin, std::int64_t end, double ready);
 
   // Ahead of need (runtime_prefetch.cpp).
   void prefetch();
@@ -81,7 +83,8 @@ class VirtualRuntime {
 
   [[nodiscard]] bool available(TensorId tensor) const { return record_.holds(tensor, Tier::device) || record_.holds(tensor, Tier::host); }
   [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
-  [[nodiscard]] bool persistent(StorageId id) const { return step_.storage(id).persistent; }
+  // Whether it has its place on the device for good.
+  [[nodiscard]] bool fixed(StorageId id) const { return step_.storage(id).persistent && !facts_.rests(id); }
   [[nodiscard]] Bytes size(StorageId id) const { return step_.storage(id).bytes.aligned(); }
   // Whether an ordered task that has not run yet uses it.
   [[nodiscard]] bool needed(TensorId tensor) const { return facts_.last_use(tensor) > done_; }
@@ -93,7 +96,7 @@ class VirtualRuntime {
   const CostModel& cost_;
   const PlannerOptions& options_;
   Prefetch mode_;
-  Bytes bottom_;  // persistent storages lie below
+  Bytes bottom_;  // what is fixed lies below
   Recorder record_;
   BlockPool pool_;
   TensorCache cache_;
@@ -105,10 +108,10 @@ class VirtualRuntime {
   double compute_ = 0, out_ = 0, in_ = 0;
   std::vector<double> device_ready_, host_ready_;  // by storage
   struct InFlight {
-    std::int64_t begin, end;
+    std::int64_t end;
     double ready;
   };
-  std::vector<InFlight> in_flight_;  // ranges whose old contents are still being copied out
+  std::map<std::int64_t, InFlight> in_flight_;  // by begin, disjoint: whose old contents are, or were, being copied out
   std::vector<double> remaining_;    // by position: compute seconds from there to the end
   std::vector<std::int32_t> met_;    // by storage: the last prefetch that came across it
   std::int32_t prefetches_ = 0;

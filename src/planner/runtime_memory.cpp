@@ -1,5 +1,6 @@
 // Room on the device: holes, evictions, copies.
 #include <algorithm>
+#include <iterator>
 
 #include "planner/runtime.h"
 
@@ -7,28 +8,49 @@ namespace tide {
 
 double VirtualRuntime::ready_time(std::int64_t begin, std::int64_t end) const {
   double ready = 0;
-  for (const InFlight& range : in_flight_)
-    if (range.begin < end && begin < range.end) ready = std::max(ready, range.ready);
+  auto it = in_flight_.upper_bound(begin);
+  if (it != in_flight_.begin() && std::prev(it)->second.end > begin) --it;
+  for (; it != in_flight_.end() && it->first < end; ++it) ready = std::max(ready, it->second.ready);
   return ready;
+}
+
+// The out lane runs in order, so that the newest copy out of a byte is the last to be over.
+void VirtualRuntime::set_ready_time(std::int64_t begin, std::int64_t end, double ready) {
+  auto it = in_flight_.upper_bound(begin);
+  if (it != in_flight_.begin() && std::prev(it)->second.end > begin) --it;
+  while (it != in_flight_.end() && it->first < end) {
+    const auto [old_begin, old] = *it;
+    it = in_flight_.erase(it);
+    if (old_begin < begin) in_flight_.emplace(old_begin, InFlight{begin, old.ready});
+    if (old.end > end) in_flight_.emplace(end, InFlight{old.end, old.ready});
+  }
+  in_flight_.emplace(begin, InFlight{end, ready});
 }
 
 // The hole that is ready first; among those ready now, the first from the given end.
 std::optional<VirtualRuntime::Hole> VirtualRuntime::choose_hole(Bytes bytes, bool low) const {
   std::optional<Hole> best;
-  for (const auto& [address, length] : pool_.holes()) {
-    if (length < bytes.count()) continue;
+  // True once there is no better one.
+  const auto look_at = [&](std::int64_t address, std::int64_t length) {
+    if (length < bytes.count()) return false;
     const std::int64_t begin = low ? address : address + length - bytes.count();
     const double ready = std::max(ready_time(begin, begin + bytes.count()), compute_);
-    if (best && (low ? ready >= best->ready : ready > best->ready)) continue;
-    best = Hole{Bytes(begin), ready};
-  }
+    if (!best || ready < best->ready) best = Hole{Bytes(begin), ready};
+    return ready <= compute_;
+  };
+  const auto& holes = pool_.holes();
+  if (low)
+    for (auto hole = holes.begin(); hole != holes.end() && !look_at(hole->first, hole->second);) ++hole;
+  else
+    for (auto hole = holes.rbegin(); hole != holes.rend() && !look_at(hole->first, hole->second);) ++hole;
   return best;
 }
 
 bool VirtualRuntime::allocate(StorageId id) {
   // What stays until the backward pass lies at the bottom and is given up from there; what
   // comes and goes lies at the top.
-  const bool low = step_.storage(id).tensor_class == TensorClass::activation && (record_.has(id, Tier::host) || done_ + 1 < facts_.first_backward());
+  const bool kept = facts_.rests(id) || step_.storage(id).tensor_class == TensorClass::activation;
+  const bool low = kept && (record_.has(id, Tier::host) || done_ + 1 < facts_.first_backward());
   std::optional<Hole> hole = choose_hole(size(id), low);
   if (!hole) {
     const auto victims = cache_.victims(size(id));
@@ -59,7 +81,7 @@ void VirtualRuntime::evict(StorageId id) {
   if (value.valid() && !record_.holds(value, Tier::host) && !may_drop(value) && (needed(value) || pending_[value.index()] > 0)) {
     const std::int64_t begin = cache_.address(key(id)).count();
     copy_out(id);
-    in_flight_.push_back({begin, begin + size(id).count(), out_});
+    set_ready_time(begin, begin + size(id).count(), out_);
   }
   record_.close(id, Tier::device);
   cache_.erase(key(id));
@@ -67,8 +89,10 @@ void VirtualRuntime::evict(StorageId id) {
 }
 
 void VirtualRuntime::copy_out(StorageId id) {
-  if (record_.has(id, Tier::host)) record_.close(id, Tier::host);  // an older value
-  record_.open(id, Tier::host);
+  if (!facts_.rests(id)) {
+    if (record_.has(id, Tier::host)) record_.close(id, Tier::host);  // an older value
+    record_.open(id, Tier::host);
+  }
   record_.copy(id, Tier::device, Tier::host);
   out_ = std::max(out_, device_ready_[id.index()]) + cost_.copy_seconds(step_.storage(id).bytes, Tier::device, Tier::host);
   host_ready_[id.index()] = out_;

@@ -21,7 +21,7 @@ void VirtualRuntime::prefetch() {
     wanted.clear();
     for (const Operand& operand : operands) {
       const StorageId id = storage(operand.tensor);
-      if (persistent(id) || cache_.contains(key(id)) || !meet(id)) continue;
+      if (fixed(id) || cache_.contains(key(id)) || !meet(id)) continue;
       grown += size(id).count();
       if (operand.access == Access::write) continue;
       if (record_.holds(operand.tensor, Tier::host)) wanted.push_back(id);
@@ -29,7 +29,7 @@ void VirtualRuntime::prefetch() {
       TensorId source = operand.tensor;
       while (operand.access == Access::read && !available(source)) {
         source = replay_source(source);
-        if (!source.valid() || persistent(storage(source))) break;
+        if (!source.valid() || fixed(storage(source))) break;
         if (cache_.contains(key(storage(source))) || !meet(storage(source))) break;
         grown += size(storage(source)).count();
         if (record_.holds(source, Tier::host)) wanted.push_back(storage(source));
@@ -50,7 +50,7 @@ void VirtualRuntime::prefetch() {
     }
     for (const Operand& operand : operands) {
       const StorageId id = storage(operand.tensor);
-      if (!persistent(id) && facts_.last_use(operand.tensor) == position) grown -= size(id).count();
+      if (!fixed(id) && facts_.last_use(operand.tensor) == position) grown -= size(id).count();
     }
   }
 }

@@ -8,14 +8,19 @@ namespace {
 
 // By stay: whether it goes on to disk.
 std::vector<bool> choose(const Step& step, const Draft& draft, Bytes limit) {
+  const auto bytes = [&](std::uint32_t s) { return step.storage(draft.stays[s].storage).bytes.aligned(); };
   std::vector<std::uint32_t> order;
-  for (std::uint32_t s = 0; s < draft.stays.size(); ++s)
-    if (draft.stays[s].tier == Tier::host) order.push_back(s);
+  Bytes held;
+  for (std::uint32_t s = 0; s < draft.stays.size(); ++s) {
+    if (draft.stays[s].tier != Tier::host) continue;
+    if (draft.stays[s].first == kEntry)
+      held += bytes(s);
+    else
+      order.push_back(s);
+  }
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return draft.stays[a].first < draft.stays[b].first; });
   std::vector<bool> spilled(draft.stays.size(), false);
   std::set<std::pair<std::int32_t, std::uint32_t>> alive;  // by last op
-  Bytes held;
-  const auto bytes = [&](std::uint32_t s) { return step.storage(draft.stays[s].storage).bytes.aligned(); };
   for (const std::uint32_t s : order) {
     while (!alive.empty() && alive.begin()->first < draft.stays[s].first) {
       held -= bytes(alive.begin()->second);

@@ -8,7 +8,8 @@
 namespace tide {
 
 // Sends host stays on to disk until at most `host_memory` bytes are alive in host memory at
-// any op, those first whose way back is farthest. `everything`: all of them.
+// any op, those first whose way back is farthest. `everything`: all of them. What rests in host
+// memory stays there and counts.
 [[nodiscard]] Draft spill_to_disk(const Step& step, const Draft& draft, Bytes host_memory, bool everything = false);
 
 }  // namespace tide

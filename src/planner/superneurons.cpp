@@ -16,7 +16,7 @@ std::span<const LayerKind> checkpoints_of(const PlannerOptions& options) {
 
 // Without the cache, every technique is applied whether memory is short or not.
 PlanResult plan_always(Step step, const CostModel& cost, const PlannerOptions& options) {
-  const StepFacts facts(step, checkpoints_of(options));
+  const StepFacts facts(step, checkpoints_of(options), resting_storages(step, options));
   Techniques techniques = offloading(facts, checkpoints_of(options));
   add_recomputation(facts, options.recompute, techniques);
   Draft draft = apply(facts, techniques);
@@ -33,7 +33,7 @@ Bytes moved_bytes(const PlanResult& result) {
 
 // With the cache: as far as memory is short, and no further.
 PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOptions& options) {
-  const Floor floor = smallest_floor(step);
+  const Floor floor = smallest_floor(step, resting_storages(step, options));
   if (options.memory && *options.memory < floor.bytes) {
     PlanResult result;
     result.floor = floor.bytes;
@@ -50,7 +50,7 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   constexpr double kWorthMoving = 1.05;
   if (at_rest.plan && simulate(*at_rest.plan, cost).seconds <= kWorthMoving * ideal_seconds(step, cost)) return at_rest;
 
-  const StepFacts facts(step, checkpoints_of(options));
+  const StepFacts facts(step, checkpoints_of(options), resting_storages(step, options));
   std::vector<PlanResult> found;
   const auto keep = [&](PlanResult result) {
     result.floor = floor.bytes;
@@ -59,9 +59,13 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   };
   const bool rests = at_rest.plan.has_value();
   if (rests) keep(std::move(at_rest));
-  // As the runtime places it.
-  for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
+  // As the runtime places it. For a very long step, one way has to do.
+  constexpr std::uint32_t kManyTasks = 10'000;
+  const bool hurried = step.ordered_tasks > kManyTasks;
+  for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
     keep(finish_placed(step, VirtualRuntime(facts, cost, *options.memory, options, prefetch).run(), floor.bytes, floor.task, options));
+    if (hurried && found.back().plan) return std::move(found.back());
+  }
   // What the runtime moves, placed anew with all of it known: copies get more time. Packing
   // may lose a little, so the runtime is given a little less.
   for (const std::int64_t percent : {100, 97, 94, 90}) {

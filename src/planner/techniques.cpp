@@ -15,7 +15,7 @@ TensorId data_source(const Step& step, TaskId replay) {
 class Performer {
  public:
   Performer(const StepFacts& facts, const Techniques& techniques)
-      : facts_(facts), step_(facts.step()), techniques_(techniques), record_(step_) {
+      : facts_(facts), step_(facts.step()), techniques_(techniques), record_(step_, facts.resting()) {
     find_segments();
     if (techniques_.prefetch_previous) find_triggers();
   }
@@ -46,6 +46,8 @@ class Performer {
     segment_end_.assign(step_.tensors.size(), -1);
     children_.resize(step_.tensors.size());
     awaited_.assign(step_.tensors.size(), 0);
+    held_.assign(step_.tensors.size(), false);
+    ending_.resize(static_cast<std::size_t>(facts_.tasks()));
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       if (!drops(TensorId(t))) continue;
       auto& end = segment_end_[heads[t].index()];
@@ -154,7 +156,9 @@ class Performer {
       if (drops(operand.tensor)) {
         if (!read_by(task, operand.tensor) && operand.tensor != tensor) settle_dropped(operand.tensor);
       } else if (heads_of_segments(operand.tensor)) {
-        held_.push_back(operand.tensor);
+        hold(operand.tensor);
+      } else if (facts_.rests(storage(operand.tensor))) {
+        settle_resting(operand.tensor);
       }
     }
   }
@@ -191,8 +195,8 @@ class Performer {
   }
 
   void after_use(TensorId tensor) {
-    const Storage& bytes = step_.storage(storage(tensor));
-    if (bytes.persistent) return;
+    if (facts_.rests(storage(tensor))) return settle_resting(tensor);
+    if (step_.storage(storage(tensor)).persistent) return;
     if (facts_.last_use(tensor) <= position_ && record_.holds(tensor, Tier::host)) record_.close(storage(tensor), Tier::host);
     if (!record_.holds(tensor, Tier::device)) return;  // overwritten in place
     if (backward() && drops(tensor)) return settle_dropped(tensor);
@@ -210,26 +214,39 @@ class Performer {
       return;
     }
     if (!leaves(tensor) || techniques_.prefetch_previous || used_at_once(tensor)) return;
-    if (segment_end_[tensor.index()] > position_ && std::find(held_.begin(), held_.end(), tensor) != held_.end()) return;
+    if (segment_end_[tensor.index()] > position_ && held_[tensor.index()]) return;
     leave(tensor);
+  }
+
+  // What rests goes back as soon as the tasks at hand are done with it.
+  void settle_resting(TensorId tensor) {
+    constexpr std::int32_t kAtHand = 3;  // from a layer's first backward task to its updates
+    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
+    const std::int32_t next = facts_.next_use(tensor, ran_ ? position_ : position_ - 1);
+    if (next == kNever || next > position_ + kAtHand) leave(tensor);
   }
 
   void leave(TensorId tensor) {
     if (!record_.holds(tensor, Tier::host)) {
-      record_.open(storage(tensor), Tier::host);
+      if (!record_.has(storage(tensor), Tier::host)) record_.open(storage(tensor), Tier::host);
       record_.copy(storage(tensor), Tier::device, Tier::host);
     }
     record_.close(storage(tensor), Tier::device);
   }
 
+  // Until its segment is done with.
+  void hold(TensorId head) {
+    held_[head.index()] = true;
+    ending_[static_cast<std::size_t>(std::max(segment_end_[head.index()], position_))].push_back(head);
+  }
+
   // Heads whose segments are done with, and which nobody reads at once.
   void release_heads() {
-    std::erase_if(held_, [&](TensorId head) {
-      if (segment_end_[head.index()] > position_) return false;
+    for (const TensorId head : ending_[static_cast<std::size_t>(position_)]) {
+      held_[head.index()] = false;
       if (record_.holds(head, Tier::device) && !used_at_once(head) && !techniques_.prefetch_previous && !step_.storage(storage(head)).persistent)
         leave(head);
-      return true;
-    });
+    }
   }
 
   const StepFacts& facts_;
@@ -240,7 +257,8 @@ class Performer {
   std::vector<std::vector<TensorId>> children_;  // by tensor: dropped ones that are run again from it
   std::vector<std::vector<TensorId>> triggered_;  // by position
   std::vector<std::int32_t> awaited_;          // by tensor: replays on their way that read it
-  std::vector<TensorId> held_;                 // heads of the segments at work
+  std::vector<bool> held_;                     // by tensor: heads of the segments at work
+  std::vector<std::vector<TensorId>> ending_;  // the same by the position where the segment ends
   std::int32_t position_ = 0;
   bool ran_ = false;  // whether the task of this position has run
 };

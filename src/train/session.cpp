@@ -10,6 +10,7 @@
 #include "plan/bind.h"
 #include "planner/fusing.h"
 #include "planner/in_place.h"
+#include "planner/resting.h"
 #include "step/build.h"
 #include "train/initialize.h"
 #include "train/profile_cache.h"
@@ -86,40 +87,61 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
                                                      .precision = options.precision,
                                                      .deterministic = options.deterministic,
                                                      .one_algorithm = options.deterministic});
-  const auto build = [&session = *session, &options](const StepVariant& variant, Bytes fuse_limit) {
-    Step step = build_step(session.network_, {variant.batch, options.rules, variant.training, options.optimizer, options.fuse,
-                                              fuse_limit, options.activations});
-    session.backend_->annotate(step);
-    return step;
-  };
   if (!options.cost && options.measure) {
     std::vector<Step> steps;
-    for (const Bytes limit : fuse_limits(options.planner.memory)) steps.push_back(merge_in_place(build(variants.front(), limit)));
+    for (const Bytes limit : fuse_limits(options.planner.memory)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
     session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
                                            options.executor.link_bytes_per_second);
   }
   if (!session->options_.cost)
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
-  for (const StepVariant& variant : variants) {
-    if (session->variants_.contains(variant)) continue;
-    Planned& planned = session->variants_[variant];
-    if (options.plan && variant == variants.front()) {
-      planned.plan = bind_plan(*options.plan, build(variant, options.plan->phases.front().step->options.fuse_limit));
-      require_budget(planned.plan, options);
-    } else {
-      PlanResult result = make_fused_plan(
-          policy, [&](Bytes fuse_limit) { return build(variant, fuse_limit); }, session->cost(), options.planner);
-      if (!result.plan) return result;
-      planned.plan = std::move(*result.plan);
-    }
-    if (persistent_places(planned.plan) != persistent_places(session->variants_.at(variants.front()).plan))
-      throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+  PlannerOptions planner = options.planner;
+  std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
+  if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options.plan) {
+    // What the largest step can do without may be what another one needs.
+    planner.parameters = Parameters::host;
+    session->variants_.clear();
+    too_small = session->plan_variants(policy, variants, planner);
   }
+  if (too_small) return *std::move(too_small);
   session->allocate();
   session->first_ = session->find(variants.front()).executor.get();
   session->initialize();
   return session;
+}
+
+Step Session::build(const StepVariant& variant, Bytes fuse_limit) const {
+  Step step = build_step(network_, {variant.batch, options_.rules, variant.training, options_.optimizer, options_.fuse,
+                                    fuse_limit, options_.activations});
+  backend_->annotate(step);
+  return step;
+}
+
+std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants, PlannerOptions planner) {
+  // One decides for all where parameters rest: the one whose plan is given, else the largest.
+  std::vector<StepVariant> order = variants;
+  if (!options_.plan)
+    std::stable_sort(order.begin(), order.end(), [](const StepVariant& a, const StepVariant& b) {
+      return std::pair(a.training, a.batch) > std::pair(b.training, b.batch);
+    });
+  for (const StepVariant& variant : order) {
+    if (variants_.contains(variant)) continue;
+    Planned& planned = variants_[variant];
+    if (options_.plan && variant == order.front()) {
+      planned.plan = bind_plan(*options_.plan, build(variant, options_.plan->phases.front().step->options.fuse_limit));
+      require_budget(planned.plan, options_);
+    } else {
+      PlanResult result = make_fused_plan(
+          policy, [&](Bytes fuse_limit) { return build(variant, fuse_limit); }, cost(), planner);
+      if (!result.plan) return result;
+      planned.plan = std::move(*result.plan);
+    }
+    planner.rest_in_host = rest_in_host(planned.plan);
+    if (persistent_places(planned.plan) != persistent_places(variants_.at(order.front()).plan))
+      throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+  }
+  return std::nullopt;
 }
 
 void Session::allocate() {

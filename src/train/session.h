@@ -116,6 +116,11 @@ class Session {
   };
   [[nodiscard]] std::vector<StateEntry> state_entries() const;
   void initialize();
+  // A variant's step as the backend runs it.
+  [[nodiscard]] Step build(const StepVariant& variant, Bytes fuse_limit) const;
+  // The result of a variant that does not fit; none where all do.
+  [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
+                                                        PlannerOptions planner);
   // Memory for the largest variant, and an executor for each.
   void allocate();
 

@@ -94,8 +94,9 @@ bool equal_bits(const std::vector<std::vector<float>>& a, const std::vector<std:
 }
 
 struct Counts {
-  int planned = 0, infeasible = 0, moving = 0, moved = 0, executed = 0;
+  int planned = 0, infeasible = 0, moving = 0, resting = 0, moved = 0, executed = 0;
 };
+constexpr std::size_t kMostPersistent = 512;  // storages of a random network
 
 // Every way to plan, with budgets from just above the floor up.
 PlannerOptions random_planner(std::mt19937& random) {
@@ -105,12 +106,24 @@ PlannerOptions random_planner(std::mt19937& random) {
   options.cache = random() % 3 != 0;
   options.replacement = static_cast<Replacement>(random() % 4);
   if (random() % 4 == 0) options.checkpoints = {LayerKind::convolution, LayerKind::concat};
+  // Everything that persists in host memory, some of it, or nothing: networks are too small for the planner to choose.
+  const unsigned rests = random() % 4;
+  if (rests < 2) {
+    options.rest_in_host.emplace(kMostPersistent, true);
+    if (rests == 0)
+      for (std::size_t s = 0; s < kMostPersistent; ++s) (*options.rest_in_host)[s] = random() % 2 == 0;
+  }
   return options;
 }
 
 bool has_copies(const Plan& plan) {
   const auto& ops = plan.phases.front().ops;
   return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
+}
+
+bool has_resting(const Plan& plan) {
+  const auto& stays = plan.phases.front().residencies;
+  return std::any_of(stays.begin(), stays.end(), [](const Residency& r) { return r.first == kEntry && r.tier == Tier::host; });
 }
 
 bool has_replays(const Plan& plan) {
@@ -166,6 +179,7 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
       continue;
     }
     ++counts.planned;
+    if (has_resting(*result.plan)) ++counts.resting;
     expect(summarize(*result.plan).peak_bytes <= *options.memory, seed, policy.name, "peak above the budget");
     expect(check(plan_from_json(to_json(*result.plan))).empty(), seed, policy.name, "not valid after a round trip");
     if (run) run_and_compare(*result.plan, policy.name);
@@ -204,10 +218,10 @@ int run(std::uint32_t count, std::uint32_t first) {
       expect(false, seed, "any policy", error.what());
     }
   }
-  fmt::print("{} networks: {} plans proved, {} of them with copies, {} budgets too small, {} storages moved at random, {} plans "
+  fmt::print("{} networks: {} plans proved, {} of them with copies, {} with resting parameters, {} budgets too small, {} storages moved at random, {} plans "
              "executed\n",
-             count, counts.planned, counts.moving, counts.infeasible, counts.moved, counts.executed);
-  if (counts.planned == 0 || (count >= 8 && counts.executed == 0)) return 1;
+             count, counts.planned, counts.moving, counts.resting, counts.infeasible, counts.moved, counts.executed);
+  if (counts.planned == 0 || (count >= 8 && (counts.executed == 0 || counts.resting == 0))) return 1;
   return failures == 0 ? 0 : 1;
 }
 
