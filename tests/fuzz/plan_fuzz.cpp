@@ -43,6 +43,7 @@ StepOptions random_options(std::uint32_t seed) {
   options.optimizer.kind = static_cast<OptimizerKind>(random() % 5);
   options.optimizer.clip_norm = random() % 4 == 0 ? 0.5 : 0;
   options.optimizer.weight_decay = random() % 2 == 0 ? 1e-3 : 0;
+  options.fuse = options.rules == Rules::minimal && random() % 2 == 0;
   return options;
 }
 
