@@ -43,8 +43,10 @@ class Best {
   void offer(PlanResult result) {
     offer_floor(result.floor, result.bottleneck_task);
     if (!result.plan) {
-      // Why there is none, as the least demanding sees it.
-      if (!best_.plan) {
+      // Why there is none, as the least demanding sees it: some of those tried fail on the
+      // device anyway.
+      const bool better = best_.short_of == Tier::device || result.host_floor < best_.host_floor;
+      if (!best_.plan && result.short_of != Tier::device && better) {
         best_.short_of = result.short_of;
         best_.host_floor = result.host_floor;
         best_.disk_floor = result.disk_floor;
@@ -108,6 +110,7 @@ PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& op
   if (*options.memory < floor.bytes) return std::move(best).take();
   PlannerOptions merged = options;  // results are in place already
   merged.in_place = false;
+  merged.cache = true;  // which fits wherever anything does
   best.offer(plan_superneurons(step, cost, merged));
   const StepFacts facts(step, {}, resting_storages(step, options));
   const Segments segments(facts);
