@@ -4,14 +4,15 @@
 // output; > written, + written or accumulated, the rest read):
 //
 //   forward and replay
+//     input, in bf16                             x >y
 //     convolution, transposed, fully connected   x weight [bias] >y
 //     max_pool                                   x >y [>indices: training, minimal rules]
 //     other pools, activations, lrn, dropout     x >y
 //     softmax_cross_entropy                      x labels >y >metric
-//     batch_norm, training                       x weight bias running_mean running_variance
+//     batch_norm, training                       x [x] weight bias running_mean running_variance
 //                                                >y >mean >inverse_deviation >running_mean >running_variance
-//     batch_norm, replay                         x weight bias mean inverse_deviation >y
-//     batch_norm, forward only                   x weight bias running_mean running_variance >y
+//     batch_norm, replay                         x [x] weight bias mean inverse_deviation >y
+//     batch_norm, forward only                   x [x] weight bias running_mean running_variance >y
 //     add, multiply, concat                      x* >y
 //     split, fork                                x >y*
 //   backward (rules `superneurons` add reads that the kernels ignore: see golden tests)
@@ -22,14 +23,15 @@
 //     relu, sigmoid, tanh                        y dy >dx
 //     lrn                                        x dy >dx
 //     softmax_cross_entropy                      y labels >dx
-//     batch_norm                                 x dy weight mean inverse_deviation [>dx] [+d_weight +d_bias]
+//     batch_norm                                 x [y] dy [dy] weight [bias] mean inverse_deviation [>dx*] [+d_weight +d_bias]
+//                                                (the second x, y, the second dy, bias: of fused ones, see fuse.h)
 //     multiply                                   x x dy >dx*     (one per input that needs it; see Operand::index)
 //     concat                                     dy >dx*
 //     split, fork                                dy* >dx         (fork sums)
 //     add (superneurons only; else no task)      dy >dx*
 //   sum_gradients                                x x >y
 //   norm                                         gradient* >norm
-//   update          gradient [norm] weight [first_moment] [second_moment] >weight [>first_moment] [>second_moment]
+//   update          (each once per parameter) gradient [norm] weight [first_moment] [second_moment] >weight [>first_moment] [>second_moment]
 //
 // Flatten, and dropout in a forward-only step, have no task: their output is the tensor
 // of their input. Add has no backward task under `minimal`: its inputs' gradient is dy.
