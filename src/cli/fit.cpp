@@ -54,6 +54,9 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
   Answer answer;
   answer.options = options_of(arguments);
   answer.depth = has_unknown(arguments.model.model);
+  // With all the host memory there is for parameters, nothing would bound the depth.
+  if (answer.depth && !answer.options.host_memory && answer.options.parameters == Parameters::automatic)
+    answer.options.parameters = Parameters::device;
   FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
   NetworkPtr network;
   // The largest is found with little fused, which takes the least memory.

@@ -54,6 +54,7 @@ void print_json(const Arguments& arguments, const Network& network, const PlanRe
   out["offloaded_bytes"] = summary.offloaded_bytes.count();
   out["prefetched_bytes"] = summary.prefetched_bytes.count();
   out["host_peak_bytes"] = summary.host_peak_bytes.count();
+  out["resting_bytes"] = summary.resting_bytes.count();
   out["phases"] = plan.phases.size();
   out["sub_batch"] = plan.phases.front().step->options.batch;
   out["predicted_seconds"] = predicted;
@@ -91,7 +92,8 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
   fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", plan.phases.front().ops.size(),
              summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   if (!summary.host_peak_bytes.is_zero())
-    fmt::print("  host memory      {}: {} bytes\n", format_size(summary.host_peak_bytes), summary.host_peak_bytes.count());
+    fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n", format_size(summary.host_peak_bytes),
+               summary.host_peak_bytes.count(), summary.resting_bytes.is_zero() ? "none" : format_size(summary.resting_bytes));
   fmt::print("  predicted step   {:.3g} s, {}\n", predicted, source);
   fmt::print("  planned in       {:.3g} s, checked in {:.3g} s: valid\n\n", result.plan_seconds, result.check_seconds);
   Table table({{"at the peak"}, {"bytes", Align::right}, {"", Align::right}});

@@ -106,6 +106,7 @@ PlanSummary summarize(const Plan& plan) {
     for (const Residency& r : phase.residencies) {
       Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes : r.tier == Tier::host ? &summary.host_peak_bytes : nullptr;
       if (top != nullptr) *top = std::max(*top, r.address + aligned_bytes(phase, r));
+      if (r.tier == Tier::host && r.first == kEntry) summary.resting_bytes += aligned_bytes(phase, r);
     }
     for (const Op& op : phase.ops) {
       summary.peak_bytes = std::max(summary.peak_bytes, op.workspace + workspace_of(phase, op).aligned());

@@ -21,6 +21,7 @@ struct PlanSummary {
   Bytes peak_live_bytes;  // largest sum of bytes alive at one op
   std::string peak_live_task;
   Bytes host_peak_bytes;
+  Bytes resting_bytes;    // of it, parameters and optimizer state that are there between steps
   Bytes peak_data_bytes;  // activations and their gradients only, unrounded
   std::int32_t peak_step = 0;
   std::string peak_task;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "planner/resting.h"
+
 namespace tide {
 namespace {
 
@@ -34,7 +36,7 @@ FitResult largest_fit(const FitProblem& problem) {
     Step step = problem.build(size);
     fit.build_seconds += seconds_since(start);
     const auto plan_start = std::chrono::steady_clock::now();
-    PlanResult result = problem.policy->plan(std::move(step), *problem.cost, problem.options);
+    PlanResult result = plan_with_parameters(*problem.policy, std::move(step), *problem.cost, problem.options);
     fit.plan_seconds += seconds_since(plan_start);
     ++fit.plans;
     return result;

@@ -261,12 +261,24 @@ std::vector<Session::StateEntry> Session::state_entries() const {
 }
 
 void Session::initialize() {
-  for (const StateEntry& entry : state_entries()) {
+  const std::vector<StateEntry> entries = state_entries();
+  const auto values_of = [&](const StateEntry& entry) {
     const Tensor& tensor = first_->step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state)
-      first_->write(entry.tensor, std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()), 0.0F));
-    else
-      first_->write(entry.tensor, initial_values(*network_, tensor.parameter, options_.seed));
+      return std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
+    return initial_values(*network_, tensor.parameter, options_.seed);
+  };
+  // Random numbers for gigabytes of parameters take minutes on one core.
+  constexpr std::int64_t kWorthIt = 1 << 24;
+  const std::size_t together = network_->parameter_count() < kWorthIt ? 1 : std::max(std::thread::hardware_concurrency(), 1U);
+  std::vector<std::vector<float>> values(together);
+  for (std::size_t first = 0; first < entries.size(); first += together) {
+    const std::size_t count = std::min(together, entries.size() - first);
+    std::vector<std::thread> threads;
+    for (std::size_t k = 1; k < count; ++k) threads.emplace_back([&, k] { values[k] = values_of(entries[first + k]); });
+    values[0] = values_of(entries[first]);
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t k = 0; k < count; ++k) first_->write(entries[first + k].tensor, values[k]);
   }
 }
 

@@ -160,7 +160,7 @@ TEST_F(CommandLine, PlanPrintsTheGoldenFigures) {
   EXPECT_EQ(result["data_tensors"], 36);
   EXPECT_EQ(result["steps"].size(), 46U);
   for (const char* key : {"model", "batch", "policy", "rules", "memory_bytes", "feasible", "numerics", "peak_bytes", "peak_task",
-                          "max_live_data_tensors", "floor_bytes", "recomputed_tasks", "offloaded_bytes", "prefetched_bytes", "phases",
+                          "max_live_data_tensors", "floor_bytes", "recomputed_tasks", "offloaded_bytes", "prefetched_bytes", "resting_bytes", "phases",
                           "sub_batch", "predicted_seconds", "ideal_seconds", "plan_seconds", "check_seconds", "classes"})
     EXPECT_TRUE(result.contains(key)) << key;
 }

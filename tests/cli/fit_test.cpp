@@ -81,6 +81,14 @@ TEST(FitCommand, TheDepthOfAResNet) {
   EXPECT_LE(widest_line(text.out), 120U);
 }
 
+TEST(FitCommand, HostMemoryForParametersGoesDeeper) {
+  const std::string common = "fit 'resnet:2,2,?,2' --memory 128MiB --backend null --policy superneurons --batch 1 --json ";
+  const auto depth = [&](const std::string& more) { return json::parse(run_tide(common + more).out)["depth"].get<std::int64_t>(); };
+  const std::int64_t on_device = depth("--host-memory 512MiB --parameters device");
+  EXPECT_GT(depth("--host-memory 512MiB"), 2 * on_device);
+  EXPECT_EQ(depth(""), on_device);  // nothing else would bound it
+}
+
 TEST(FitCommand, NothingFitsIsAnAnswer) {
   expect_refusal("fit resnet50 --memory 1MiB --backend null", 2, {"bytes", "batch 1"});
   expect_refusal("fit 'resnet:2,2,?,2' --memory 1MiB --backend null", 2, {"bytes", "n = 1"});

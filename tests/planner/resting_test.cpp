@@ -77,12 +77,14 @@ TEST_F(RestingPlans, SmallThingsAndMetricsStayOnTheDevice) {
 TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
   const Step original = step("resnet50", 2);
   const Bytes all = summarize(*plan(original, Parameters::device).plan).peak_bytes;
+  EXPECT_TRUE(summarize(*plan(original, Parameters::device).plan).resting_bytes.is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic).plan, Tier::host).is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic, all).plan, Tier::host).is_zero());
   const Bytes floor = plan(original, Parameters::device, Bytes(kAlignment)).floor;
   const PlanResult short_of_it = plan(original, Parameters::automatic, floor - Bytes(kAlignment));
   ASSERT_TRUE(short_of_it.plan);
   EXPECT_FALSE(persistent_bytes(*short_of_it.plan, Tier::host).is_zero());
+  EXPECT_EQ(summarize(*short_of_it.plan).resting_bytes, persistent_bytes(*short_of_it.plan, Tier::host));
   // What it calls the smallest budget is the smallest.
   const PlanResult refused = plan(original, Parameters::automatic, Bytes(kAlignment));
   ASSERT_FALSE(refused.plan);
