@@ -40,7 +40,7 @@ struct PlannerOptions {
   std::optional<Bytes> host_memory = {};  // likewise
   std::optional<Bytes> disk_memory = {};  // none: there is no disk tier
   bool in_place = true;              // results may overwrite dead operands
-  // offload and superneurons; the others keep parameters on the device:
+  // offload, superneurons and auto; the others keep parameters on the device:
   Parameters parameters = Parameters::device;
   // What `parameters` comes to, by persistent storage in table order, so that all step variants of a job
   // can agree on it: those that rest in host memory. None: not decided yet.

@@ -164,7 +164,7 @@ std::vector<bool> rest_in_host(const Plan& plan) {
 PlanResult plan_with_parameters(const Policy& policy, Step step, const CostModel& cost, PlannerOptions options) {
   if (!policy.rests_parameters) {
     if (options.parameters == Parameters::host)
-      throw Error("policy '{}' keeps parameters on the device; offload and superneurons can have them in host memory", policy.name);
+      throw Error("policy '{}' keeps parameters on the device; use auto, superneurons or offload for --parameters host", policy.name);
     options.rest_in_host.reset();
     return policy.plan(std::move(step), cost, options);
   }
