@@ -53,22 +53,23 @@ void finish(const Context& context, const DenseTask& task, bool adds_bias, const
 }
 
 Variant direct_variant(const TaskView& view, const ContextPtr& context, const DenseTask& task) {
-  const DirectConvolution shape{task.problem.rows,
-                                static_cast<int>(task.problem.inputs),
-                                1,
-                                1,
-                                static_cast<int>(task.problem.outputs),
-                                1,
-                                1,
-                                1,
-                                1,
-                                1,
-                                1,
-                                1,
-                                0,
-                                0,
-                                1,
-                                1};
+  // A convolution of images of one position.
+  const DirectConvolution shape{.batch = task.problem.rows,
+                                .large_channels = static_cast<int>(task.problem.inputs),
+                                .large_height = 1,
+                                .large_width = 1,
+                                .small_channels = static_cast<int>(task.problem.outputs),
+                                .small_height = 1,
+                                .small_width = 1,
+                                .groups = 1,
+                                .kernel_height = 1,
+                                .kernel_width = 1,
+                                .stride_height = 1,
+                                .stride_width = 1,
+                                .pad_top = 0,
+                                .pad_left = 0,
+                                .dilation_height = 1,
+                                .dilation_width = 1};
   const bool forward = view.is_forward(), to_data = view.kind() == TaskKind::backward_data;
   const Kernel kernel = [=](const Launch& launch) {
     std::byte *inputs = launch.operands[task.inputs], *outputs = launch.operands[task.outputs];
