@@ -98,6 +98,9 @@ class Backend {
   // for each direction from a thread of its own.
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes);
 
+  // The same beside kernels that are on their way already, in memory that they do not use.
+  virtual void copy_beside(std::byte* to, const std::byte* from, Bytes bytes) { copy(to, from, bytes); }
+
   // Whether the host can read and write what allocate() returns. Otherwise only copy() can.
   [[nodiscard]] virtual bool host_addressable() const { return true; }
 

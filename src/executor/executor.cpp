@@ -35,7 +35,7 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
     throw Error("the plan has several rounds, which this executor does not run; plan with one batch per step");
   find_memory(tiers);
   prepare();
-  if (!backend_.host_addressable()) stage_entries();
+  if (!backend_.host_addressable()) stage_entries(options.input_ahead);
   if (options.guard && backend_.host_addressable()) {
     std::vector<std::byte*> stays, workspaces;
     for (const Residency& r : phase_->residencies) stays.push_back(locate(r.tier, r.address));
@@ -49,6 +49,13 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
+}
+
+Bytes input_bytes(const Step& step) {
+  Bytes sum;
+  for (const Storage& storage : step.storages)
+    if (storage.entry.valid() && step.tensor(storage.entry).tensor_class == TensorClass::input) sum += storage.bytes.aligned();
+  return sum;
 }
 
 void Executor::find_memory(const Tiers& tiers) {
@@ -148,7 +155,7 @@ void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, k
     prepared.route = op.to == Tier::device ? Route::in : Route::out;
 }
 
-void Executor::stage_entries() {
+void Executor::stage_entries(Bytes input_ahead) {
   const Step& step = *phase_->step;
   std::vector<TensorClass> classes(step.storages.size(), TensorClass::parameter);
   for (const Tensor& tensor : step.tensors)
@@ -161,7 +168,7 @@ void Executor::stage_entries() {
     entries.push_back(
         {r.storage, locate(r.tier, r.address), step.storage(r.storage).bytes, kind == TensorClass::input});
   }
-  staging_ = std::make_unique<Staging>(backend_, std::move(entries));
+  staging_ = std::make_unique<Staging>(backend_, std::move(entries), input_ahead.is_zero() ? nullptr : arena_.at(input_ahead));
 }
 
 // What the plan says about order becomes that of the queue: lanes keep theirs, waits are kept
@@ -291,6 +298,7 @@ std::byte* Executor::host_view(StorageId storage) const {
 }
 
 std::span<float> Executor::input() {
+  if (staging_) staging_->forget_ahead();
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::x)
@@ -300,12 +308,17 @@ std::span<float> Executor::input() {
 }
 
 std::span<std::int32_t> Executor::labels() {
+  if (staging_) staging_->forget_ahead();
   const Step& step = *phase_->step;
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input && tensor.role == Role::labels)
       return {reinterpret_cast<std::int32_t*>(host_view(tensor.storage)),
               static_cast<std::size_t>(tensor.shape.elements())};
   return {};
+}
+
+void Executor::send_ahead() {
+  if (staging_) staging_->send_ahead();
 }
 
 Executor::Metric Executor::metric() const {

@@ -44,7 +44,12 @@ struct ExecutorOptions {
   // Above 0: copies between device and host are slowed down to this, each way, as on a link
   // of that speed.
   double link_bytes_per_second = 0;
+  // Where in the device arena, beyond the plan, there is room for the next inputs; 0: nowhere.
+  Bytes input_ahead = {};
 };
+
+// Of all that the host fills in before a step.
+[[nodiscard]] Bytes input_bytes(const Step& step);
 
 // The memory of a job, shared by its step variants. Without a host arena an executor
 // allocates what its plan needs.
@@ -71,6 +76,9 @@ class Executor {
   void start(const StepState& state);
   void finish();
   [[nodiscard]] bool is_recorded() const { return queue_ != nullptr; }
+  // Between start() and finish(): what was filled in for the next step goes to the device already,
+  // where it has room for it.
+  void send_ahead();
 
   // The batch, in NHWC order, and its labels: fill before each run().
   [[nodiscard]] std::span<float> input();
@@ -131,7 +139,7 @@ class Executor {
   [[nodiscard]] std::byte* entry_address(StorageId storage) const;
   // Where the host finds a storage between steps: its copy in staging, where there is one.
   [[nodiscard]] std::byte* host_view(StorageId storage) const;
-  void stage_entries();
+  void stage_entries(Bytes input_ahead);
   void record_step();
   void run_op(std::size_t index);
   void run_in_order();

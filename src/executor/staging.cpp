@@ -17,8 +17,8 @@ Bytes lay_out(std::vector<Staging::Entry>& entries) {
 
 }  // namespace
 
-Staging::Staging(Backend& backend, std::vector<Entry> entries)
-    : backend_(backend), entries_(std::move(entries)), memory_(backend, lay_out(entries_), Tier::host) {
+Staging::Staging(Backend& backend, std::vector<Entry> entries, std::byte* ahead)
+    : backend_(backend), entries_(std::move(entries)), memory_(backend, lay_out(entries_), Tier::host), ahead_(ahead) {
   std::memset(memory_.at(Bytes()), 0, memory_.size().size());
 }
 
@@ -29,8 +29,24 @@ std::byte* Staging::find(StorageId storage) const {
 }
 
 void Staging::send() {
-  for (const Entry& entry : entries_)
-    if (entry.is_input) backend_.copy(entry.device, memory_.at(entry.offset), entry.bytes);
+  std::byte* ahead = ahead_;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_input) continue;
+    backend_.copy(entry.device, is_ahead_ ? ahead : memory_.at(entry.offset), entry.bytes);
+    ahead += entry.bytes.aligned().count();
+  }
+  is_ahead_ = false;
+}
+
+void Staging::send_ahead() {
+  if (ahead_ == nullptr) return;
+  std::byte* ahead = ahead_;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_input) continue;
+    backend_.copy_beside(ahead, memory_.at(entry.offset), entry.bytes);
+    ahead += entry.bytes.aligned().count();
+  }
+  is_ahead_ = true;
 }
 
 void Staging::fetch() {

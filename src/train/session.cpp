@@ -97,7 +97,17 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
   PlannerOptions planner = options.planner;
-  std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
+  std::optional<PlanResult> too_small;
+  session->reserve_input_ahead(variants.front(), planner);
+  if (!session->input_ahead_.is_zero()) {
+    too_small = session->plan_variants(policy, variants, planner);
+    if (too_small) {
+      session->variants_.clear();
+      session->input_ahead_ = {};
+      planner = options.planner;
+    }
+  }
+  if (session->variants_.empty()) too_small = session->plan_variants(policy, variants, planner);
   if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options.plan) {
     // What the largest step can do without may be what another one needs.
     planner.parameters = Parameters::host;
@@ -144,6 +154,17 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
   return std::nullopt;
 }
 
+// Sending a batch takes a few percent of a step. Where the device works by itself, the next one
+// can be sent meanwhile, into room beside the plan's if that is a small part of the budget.
+void Session::reserve_input_ahead(const StepVariant& variant, PlannerOptions& planner) {
+  constexpr std::int64_t kSmallPart = 50;
+  if (backend_->host_addressable()) return;
+  const Bytes bytes = input_bytes(build(variant, Bytes()));
+  if (planner.memory && bytes.count() > planner.memory->count() / kSmallPart) return;
+  input_ahead_ = bytes;
+  if (planner.memory) *planner.memory -= bytes;
+}
+
 void Session::allocate() {
   Bytes device, host, disk;
   for (const auto& [variant, planned] : variants_) {
@@ -151,12 +172,18 @@ void Session::allocate() {
     host = std::max(host, top_of(planned.plan, Tier::host));
     disk = std::max(disk, top_of(planned.plan, Tier::disk));
   }
-  arena_ = std::make_unique<Arena>(*backend_, device);
+  const std::optional<Bytes>& budget = options_.planner.memory;
+  const bool ahead = !input_ahead_.is_zero() && (!budget || device + input_ahead_ <= *budget);
+  arena_ = std::make_unique<Arena>(*backend_, ahead ? device + input_ahead_ : device);
   if (!host.is_zero()) host_ = std::make_unique<Arena>(*backend_, host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   const Tiers tiers(*arena_, host_.get(), disk_.get());
-  for (auto& [variant, planned] : variants_)
-    planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, options_.executor);
+  for (auto& [variant, planned] : variants_) {
+    ExecutorOptions executor = options_.executor;
+    // The room is for one of them, which training runs again and again.
+    if (ahead && variant == variants_.rbegin()->first) executor.input_ahead = device;
+    planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, executor);
+  }
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {
@@ -177,8 +204,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   if (static_cast<std::int64_t>(samples.size()) != variant.batch)
     throw Error("a step of batch {} was given {} samples", variant.batch, samples.size());
   if (data.sample().with_batch(variant.batch) != network_->input_sample().with_batch(variant.batch) ||
-      checked_multiply(data.labels_per_sample(), variant.batch) !=
-          static_cast<std::int64_t>(executor.labels().size()))
+      data.labels_per_sample() != network_->labels_per_sample())
     throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
                 sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(),
                 sample_text(data.sample()), data.labels_per_sample());
@@ -193,6 +219,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
                   .global_batch = variant.batch});
   if (executor.is_recorded() && static_cast<std::int64_t>(next.size()) == variant.batch) {
     load(planned, data, next);
+    executor.send_ahead();
     planned.loaded_data = &data;
     planned.loaded.assign(next.begin(), next.end());
   }

@@ -121,6 +121,7 @@ class Session {
   // The result of a variant that does not fit; none where all do.
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
                                                         PlannerOptions planner);
+  void reserve_input_ahead(const StepVariant& variant, PlannerOptions& planner);
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
@@ -131,6 +132,7 @@ class Session {
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
   std::map<StepVariant, Planned> variants_;
+  Bytes input_ahead_;  // room on the device for a batch beside the plans; 0: none
   Executor* first_ = nullptr;  // through which parameters are read and written
   std::uint64_t steps_ = 0;
 };

@@ -137,6 +137,13 @@ class CudaBackend final : public Backend {
     context_->copy(target.type == cudaMemoryTypeDevice ? kInLane : kOutLane, to, from, bytes.size());
   }
 
+  void copy_beside(std::byte* to, const std::byte* from, Bytes bytes) override {
+    if (bytes.is_zero()) return;
+    const cudaStream_t stream = context_->stream(kInLane);
+    check(cudaMemcpyAsync(to, from, bytes.size(), cudaMemcpyDefault, stream), "a copy");
+    check(cudaStreamSynchronize(stream), "a copy");
+  }
+
   [[nodiscard]] std::unique_ptr<StepQueue> make_queue(bool record_times) override {
     return make_step_queue(context_, record_times);
   }
