@@ -88,6 +88,8 @@ class Backend {
 
   // What allocate() could have now; nothing where the device's memory is the host's.
   [[nodiscard]] virtual std::optional<Bytes> free_memory() const { return std::nullopt; }
+  // What is taken of it by anyone, the device's context and libraries included; likewise.
+  [[nodiscard]] virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
 
   // Host memory for what leaves the device, 256-byte aligned. A device that copies by itself
   // wants it pinned.

@@ -61,7 +61,8 @@ NetworkPtr ModelArguments::load() const {
 }
 
 void BudgetArguments::add_to(CLI::App& app) {
-  app.add_option("--memory", memory, "Device memory budget, such as 12GiB; auto: what is free, less a tenth");
+  app.add_option("--memory", memory, "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (tide train, cuda): with all "
+                 "that the context and the libraries take");
   app.add_option("--host-memory", host_memory, "Host memory budget for what leaves the device");
 }
 

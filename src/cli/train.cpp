@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "cost/profile.h"
 #include "plan/plan_json.h"
+#include "step/build.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 
@@ -101,8 +102,23 @@ void use_disk(const std::string& folder, SessionOptions& options) {
   options.planner.disk_memory = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
-// "auto" is the device's free memory where it has its own.
-BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
+// What a recorded step takes of the device besides its arena: measured are up to 10 KiB an op.
+constexpr std::int64_t kBytesPerOp = 12 << 10;
+constexpr std::string_view kTotal = "total:";
+
+// "auto" is the device's free memory where it has its own; "total:12GiB" includes what the context,
+// the libraries and the recorded step take.
+BudgetArguments resolve(BudgetArguments budget, const StepArguments& step, const NetworkPtr& network) {
+  if (budget.memory.starts_with(kTotal)) {
+    const Bytes total = parse_size(budget.memory.substr(kTotal.size()));
+    const std::optional<Bytes> used = step.make()->used_memory();
+    if (!used) throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size", budget.memory);
+    const auto tasks = static_cast<std::int64_t>(build_step(network, step.options(true)).tasks.size());
+    const Bytes besides = *used + Bytes(checked_multiply(tasks, kBytesPerOp));
+    if (besides >= total) throw Error("--memory {}: context, libraries and the recorded step alone take {}", budget.memory, format_size(besides));
+    budget.memory = fmt::format("{}", (total - besides).count());
+    return budget;
+  }
   if (budget.memory != "auto") return budget;
   if (const std::optional<Bytes> free = step.make()->free_memory())
     budget.memory = fmt::format("{}", free->count() / 10 * 9);
@@ -122,7 +138,7 @@ int run(const Arguments& arguments) {
   session_options.precision = arguments.step.precision_of_products();
   session_options.deterministic = arguments.step.deterministic;
   session_options.policy = arguments.planner.policy;
-  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step));
+  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step, network));
   session_options.rules = arguments.step.rule_set();
   session_options.fuse = arguments.step.fuses();
   session_options.activations = arguments.step.activations();
@@ -189,6 +205,7 @@ int run(const Arguments& arguments) {
                                   {"offloaded_bytes", executor.copied_out().count()},
                                   {"prefetched_bytes", executor.copied_in().count()},
                                   {"recomputed_tasks", summary.recomputed_tasks}};
+    if (const std::optional<Bytes> used = session.backend().used_memory()) result["device_bytes_in_use"] = used->count();
     fmt::print("{}\n", result.dump(2));
   } else {
     fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {}\n", report.steps, images,

@@ -152,8 +152,14 @@ DENSENET_RULES = [
 ]
 
 
-def vision(file, model, network, rules, batch, sample):
-    network = network.double().train()
+def vision_step(network, rules, batch, sample, prepare=lambda tensor: tensor.double()):
+    """Loss, {our name: (values, gradient)} and {our name: statistics}. `prepare` puts tensors where they compute."""
+    network = network.train()
+    for module in network.modules():
+        for group in (module._parameters, module._buffers):
+            for key, tensor in group.items():
+                if tensor is not None and tensor.is_floating_point():
+                    group[key] = torch.nn.Parameter(prepare(tensor.data)) if key in module._parameters else prepare(tensor)
     parameters, statistics = {}, {}
     for module_name, module in network.named_modules():
         is_norm = isinstance(module, torch.nn.BatchNorm2d)
@@ -166,12 +172,22 @@ def vision(file, model, network, rules, batch, sample):
         if is_norm:
             for role in ("running_mean", "running_var"):
                 statistics[renamed(rules, module_name, True, role)] = getattr(module, role)
-    logits = network(input_values((batch, *sample)))
-    loss = torch.nn.functional.cross_entropy(logits, label_values(batch, logits.shape[1]))
+    logits = network(prepare(input_values((batch, *sample))))
+    labels = label_values(batch, logits.shape[1]).to(logits.device)
+    loss = torch.nn.functional.cross_entropy(logits.to(next(network.parameters()).dtype), labels)
     loss.backward()
-    gradients = {name: (values, parameter.grad.numpy()) for name, (values, parameter) in parameters.items()}
-    after = {name: values.numpy() for name, values in statistics.items()}
-    write(file, model, batch, sample, loss.item(), gradients, after)
+    gradients = {name: (values, parameter.grad.double().cpu().numpy()) for name, (values, parameter) in parameters.items()}
+    return loss.item(), gradients, {name: values.double().cpu().numpy() for name, values in statistics.items()}
+
+
+def vision_models():
+    """File, our name, torchvision's network, names, batch and sample."""
+    models = torchvision.models
+    inception = models.inception_v3(weights=None, aux_logits=False, init_weights=False)
+    inception.dropout.p = 0.0
+    yield "resnet50.json", "resnet50", models.resnet50(weights=None), RESNET_RULES, 4, (3, 64, 64)
+    yield "inception_v3.json", "inception-v3", inception, INCEPTION_RULES, 4, (3, 107, 123)
+    yield "densenet121.json", "densenet121", models.densenet121(weights=None), DENSENET_RULES, 4, (3, 64, 64)
 
 
 # --- the LSTM
@@ -212,12 +228,9 @@ def lstm(file, layers, hidden, steps, batch, features=50, classes=5000):
 
 
 def main():
-    models = torchvision.models
-    vision("resnet50.json", "resnet50", models.resnet50(weights=None), RESNET_RULES, 4, (3, 64, 64))
-    inception = models.inception_v3(weights=None, aux_logits=False, init_weights=False)
-    inception.dropout.p = 0.0
-    vision("inception_v3.json", "inception-v3", inception, INCEPTION_RULES, 4, (3, 107, 123))
-    vision("densenet121.json", "densenet121", models.densenet121(weights=None), DENSENET_RULES, 4, (3, 64, 64))
+    for file, model, network, rules, batch, sample in vision_models():
+        loss, gradients, statistics = vision_step(network, rules, batch, sample)
+        write(file, model, batch, sample, loss, gradients, statistics)
     lstm("lstm.json", 2, 32, 5, 4)
 
 

@@ -11,65 +11,18 @@
 #include <algorithm>
 
 #include "backend/reference/interpreter.h"
-#include "executor/job.h"
-#include "golden/reference.h"
-#include "zoo/zoo.h"
+#include "golden/distance.h"
 
 namespace tide {
 namespace {
 
 using golden::Reference;
-using golden::Summary;
-
-struct Outcome {
-  double loss = 0;
-  std::map<std::string, Summary> gradients, statistics;
-};
-
-// A plain update with rate 1: what a parameter loses is its gradient.
-StepOptions step_options(const Reference& reference) {
-  StepOptions options;
-  options.batch = reference.batch;
-  options.optimizer.kind = OptimizerKind::sgd;
-  return options;
-}
-
-NetworkPtr network_of(const Reference& reference) {
-  return test::shared_network(golden::without_dropout(make_model(reference.model, reference.sample)));
-}
-
-template <typename Visit>
-void for_each_gradient(const Step& step, Visit visit) {
-  for (std::size_t t = 0; t < step.tensors.size(); ++t)
-    if (step.tensors[t].tensor_class == TensorClass::parameter_gradient)
-      visit(TensorId(t), step.network->parameters[step.tensors[t].parameter.index()].name);
-}
-
-template <typename Visit>
-void for_each_statistic(const Step& step, Visit visit) {
-  for (const Storage& storage : step.storages)
-    if (storage.tensor_class == TensorClass::running_statistics)
-      visit(storage, step.network->parameters[step.tensor(storage.entry).parameter.index()].name);
-}
-
-Outcome run_on(test::Job& job) {
-  Outcome outcome;
-  job.set_state(test::formula_values(*job.step().network));
-  outcome.loss = job.run(0, 1.0);
-  for_each_gradient(job.step(), [&](TensorId id, const std::string& name) {
-    const std::vector<float> values = job.read_last(id);
-    outcome.gradients[name] = golden::summarize<float>(name, values);
-  });
-  for_each_statistic(job.step(), [&](const Storage& storage, const std::string& name) {
-    const std::vector<float> values = job.read(storage.entry);
-    outcome.statistics[name] = golden::summarize<float>(name, values);
-  });
-  return outcome;
-}
-
+using test::Distance;
+using test::distance;
+using test::Outcome;
 Outcome interpret(const Reference& reference) {
-  const NetworkPtr network = network_of(reference);
-  const auto step = std::make_shared<const Step>(build_step(network, step_options(reference)));
+  const NetworkPtr network = test::golden_network(reference);
+  const auto step = std::make_shared<const Step>(build_step(network, test::golden_step(reference)));
   ReferenceInterpreter interpreter(step);
   const test::ParameterValues parameters = test::formula_values(*network);
   for (const Storage& storage : step->storages) {
@@ -99,63 +52,13 @@ Outcome interpret(const Reference& reference) {
   for (std::size_t t = 0; t < step->tensors.size(); ++t)
     if (step->tensors[t].tensor_class == TensorClass::metric)
       outcome.loss += interpreter.get(TensorId(t))[0] / static_cast<double>(reference.batch);
-  for_each_gradient(*step, [&](TensorId id, const std::string& name) {
+  test::for_each_gradient(*step, [&](TensorId id, const std::string& name) {
     outcome.gradients[name] = golden::summarize<double>(name, interpreter.get(id));
   });
-  for_each_statistic(*step, [&](const Storage& storage, const std::string& name) {
+  test::for_each_statistic(*step, [&](const Storage& storage, const std::string& name) {
     outcome.statistics[name] = golden::summarize<double>(name, interpreter.get(storage.exit));
   });
   return outcome;
-}
-
-// Relative errors of all summaries: the largest difference of norm or products, over the
-// norm. Some gradients are mathematically zero: hence the thousandth of the median norm.
-struct Errors {
-  std::vector<double> sorted;
-  std::string worst;
-
-  [[nodiscard]] double largest() const { return sorted.empty() ? 0 : sorted.back(); }
-  [[nodiscard]] double of_half() const { return sorted.empty() ? 0 : sorted[sorted.size() / 2]; }
-};
-
-Errors compare(const std::map<std::string, Summary>& actual, const std::map<std::string, Summary>& expected) {
-  std::vector<double> norms;
-  for (const auto& [name, summary] : expected) norms.push_back(summary.norm);
-  std::sort(norms.begin(), norms.end());
-  Errors errors;
-  for (const auto& [name, summary] : expected) {
-    const auto it = actual.find(name);
-    if (it == actual.end()) {
-      ADD_FAILURE() << name << " is missing";
-      continue;
-    }
-    double difference = std::abs(it->second.norm - summary.norm);
-    for (std::size_t j = 0; j < 4; ++j)
-      difference = std::max(difference, std::abs(it->second.products[j] - summary.products[j]));
-    const double error = difference / (summary.norm + 1e-3 * norms[norms.size() / 2]);
-    if (!(error <= errors.largest())) errors.worst = name;
-    errors.sorted.push_back(error);
-    std::inplace_merge(errors.sorted.begin(), errors.sorted.end() - 1, errors.sorted.end());
-  }
-  EXPECT_EQ(actual.size(), expected.size());
-  return errors;
-}
-
-struct Distance {
-  double loss = 0;
-  Errors gradients, statistics;
-};
-
-Distance distance(const Outcome& outcome, const Reference& reference) {
-  const Distance result{std::abs(outcome.loss - reference.loss) / reference.loss,
-                        compare(outcome.gradients, reference.gradients),
-                        compare(outcome.statistics, reference.statistics)};
-  fmt::print(
-      "{}: relative errors: loss {:.1e}; {} gradients at most {:.1e} ({}), median {:.1e}; {} statistics at most "
-      "{:.1e}\n",
-      reference.model, result.loss, result.gradients.sorted.size(), result.gradients.largest(), result.gradients.worst,
-      result.gradients.of_half(), result.statistics.sorted.size(), result.statistics.largest());
-  return result;
 }
 
 class TorchGolden : public testing::TestWithParam<const char*> {};
@@ -166,21 +69,21 @@ class TorchGolden : public testing::TestWithParam<const char*> {};
 // threads: what is wrong is wrong with all of them, a chance hit is not.
 TEST_P(TorchGolden, CpuMatches) {
   const Reference reference = golden::read_reference(TIDE_TEST_DATA, GetParam());
-  const NetworkPtr network = network_of(reference);
+  const NetworkPtr network = test::golden_network(reference);
   const bool smooth = reference.statistics.empty();  // no ReLU: no excuse
   bool close = false;
   for (int threads = 1; threads <= 3 && !close; ++threads) {
     const std::unique_ptr<Backend> backend = test::cpu_backend(threads);
     if (!backend) GTEST_SKIP() << "this build has no cpu backend";
-    test::Job baseline(test::plan_for(network, *backend, "baseline", step_options(reference)), *backend);
-    const Outcome outcome = run_on(baseline);
+    test::Job baseline(test::plan_for(network, *backend, "baseline", test::golden_step(reference)), *backend);
+    const Outcome outcome = test::run_on(baseline);
     const Distance found = distance(outcome, reference);
     EXPECT_LE(found.loss, 1e-6);
     EXPECT_LE(found.statistics.largest(), 1e-5) << found.statistics.worst;
     EXPECT_LE(found.gradients.largest(), smooth ? 1e-5 : 0.1) << found.gradients.worst;
     close = found.gradients.largest() <= 0.05 && found.gradients.of_half() <= 1e-4;
 
-    test::Job liveness(test::plan_for(network, *backend, "liveness", step_options(reference)), *backend);
+    test::Job liveness(test::plan_for(network, *backend, "liveness", test::golden_step(reference)), *backend);
     liveness.set_state(test::formula_values(*network));
     EXPECT_EQ(liveness.run(0, 1.0), outcome.loss);
     EXPECT_EQ(liveness.state_hash(), baseline.state_hash());

@@ -121,6 +121,12 @@ class CudaBackend final : public Backend {
     return cuda::bytes(free);
   }
 
+  [[nodiscard]] std::optional<Bytes> used_memory() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return cuda::bytes(total - free);
+  }
+
   [[nodiscard]] std::byte* allocate_host(Bytes bytes) override {
     void* memory = nullptr;
     if (cudaMallocHost(&memory, std::max<std::size_t>(bytes.size(), 1)) != cudaSuccess) {
