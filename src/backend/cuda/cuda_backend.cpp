@@ -1,6 +1,8 @@
 // The cuda backend: cuDNN for convolutions, cuBLASLt for matrix products, kernels of our own
 // for everything else. Activations are NHWC, weights output channels x height x width x input
 // channels; storage is fp32, or bf16 for layer outputs and their gradients.
+#include <nvtx3/nvToolsExt.h>
+
 #include <map>
 
 #include "backend/cuda/recipe.h"
@@ -49,6 +51,20 @@ Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
   throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
 }
 
+// Shows the task's name around its launches in a profiler (NVTX): those of steps that run op by
+// op, and of the recording of the others.
+Kernel named(std::string name, Kernel kernel) {
+  return [name = std::move(name), kernel = std::move(kernel)](const Launch& launch) {
+    const struct Range {
+      explicit Range(const std::string& text) { nvtxRangePushA(text.c_str()); }
+      Range(const Range&) = delete;
+      Range& operator=(const Range&) = delete;
+      ~Range() { nvtxRangePop(); }
+    } range(name);
+    kernel(launch);
+  };
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
@@ -83,7 +99,7 @@ class CudaBackend final : public Backend {
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
     const std::string& name = step.algorithms_of(task).at(algorithm).name;
     for (const Variant& variant : recipe_of(TaskView(step, task), context_))
-      if (variant.name == name) return variant.make();
+      if (variant.name == name) return named(task_name(step, task), variant.make());
     throw Error("{} has no algorithm '{}' here", task_name(step, task), name);
   }
 
