@@ -112,6 +112,8 @@ class Backend {
   // Kernels may return before their work is done; this waits for all of it.
   virtual void synchronize() {}
 
+  // What a recorded step takes of the device for each op, besides what allocate() returned.
+  [[nodiscard]] virtual Bytes recorded_bytes_per_op() const { return {}; }
   // Starts to record a step; null where steps cannot be recorded.
   [[nodiscard]] virtual std::unique_ptr<StepQueue> make_queue(bool record_times);
 };

@@ -13,7 +13,6 @@
 #include "cli/progress.h"
 #include "cost/profile.h"
 #include "plan/plan_json.h"
-#include "step/build.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 
@@ -102,21 +101,17 @@ void use_disk(const std::string& folder, SessionOptions& options) {
   options.planner.disk_memory = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
-// What a recorded step takes of the device besides its arena: measured are up to 10 KiB an op.
-constexpr std::int64_t kBytesPerOp = 12 << 10;
 constexpr std::string_view kTotal = "total:";
 
-// "auto" is the device's free memory where it has its own; "total:12GiB" includes what the context,
-// the libraries and the recorded step take.
-BudgetArguments resolve(BudgetArguments budget, const StepArguments& step, const NetworkPtr& network) {
+// "auto" is the device's free memory where it has its own; "total:12GiB" includes what the context and
+// the libraries take.
+BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
   if (budget.memory.starts_with(kTotal)) {
     const Bytes total = parse_size(budget.memory.substr(kTotal.size()));
-    const std::optional<Bytes> used = step.make()->used_memory();
+    const std::optional<Bytes> used = step.make()->used_memory();  // the recorded step is planned for later
     if (!used) throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size", budget.memory);
-    const auto tasks = static_cast<std::int64_t>(build_step(network, step.options(true)).tasks.size());
-    const Bytes besides = *used + Bytes(checked_multiply(tasks, kBytesPerOp));
-    if (besides >= total) throw Error("--memory {}: context, libraries and the recorded step alone take {}", budget.memory, format_size(besides));
-    budget.memory = fmt::format("{}", (total - besides).count());
+    if (*used >= total) throw Error("--memory {}: context and libraries alone take {}", budget.memory, format_size(*used));
+    budget.memory = fmt::format("{}", (total - *used).count());
     return budget;
   }
   if (budget.memory != "auto") return budget;
@@ -138,7 +133,7 @@ int run(const Arguments& arguments) {
   session_options.precision = arguments.step.precision_of_products();
   session_options.deterministic = arguments.step.deterministic;
   session_options.policy = arguments.planner.policy;
-  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step, network));
+  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step));
   session_options.rules = arguments.step.rule_set();
   session_options.fuse = arguments.step.fuses();
   session_options.activations = arguments.step.activations();

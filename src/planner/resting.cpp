@@ -109,16 +109,21 @@ PlanResult plan_automatic(const Policy& policy, const Step& step, const CostMode
   constexpr std::uint32_t kManyTasks = 5'000;
   const bool hurried = enough.is_zero() || step.ordered_tasks > kManyTasks;
   std::vector<Bytes> amounts{enough, candidates.bytes()};
-  if (!hurried) amounts.insert(amounts.end(), {Bytes(), candidates.state_bytes()});
+  // Activations may be cheaper to run again than parameters are to fetch.
+  constexpr double kMostOfMemory = 0.75;
+  const bool room = static_cast<double>(candidates.bytes().count()) < kMostOfMemory * static_cast<double>(options.memory->count());
+  if (!hurried || room) amounts.push_back(Bytes());
+  if (!hurried) amounts.push_back(candidates.state_bytes());
   std::sort(amounts.begin(), amounts.end());
   amounts.erase(std::unique(amounts.begin(), amounts.end()), amounts.end());
 
   constexpr double kWorthMoving = 1.05;  // nothing rests for a few percent
+  constexpr double kGoodEnough = 1.3;    // of the time with unlimited memory, where plans take long
   const double ideal = ideal_seconds(step, cost);
   PlanResult best;
   double best_seconds = 0;
   for (const Bytes amount : amounts) {
-    if (best.plan && (hurried || best_seconds <= ideal)) break;
+    if (best.plan && best_seconds <= (hurried ? kGoodEnough : 1) * ideal) break;
     options.rest_in_host = candidates.first(amount);
     PlanResult result = policy.plan(step, cost, options);
     const double seconds = result.plan ? simulate(*result.plan, cost).seconds / (amount.is_zero() ? kWorthMoving : 1) : 0;

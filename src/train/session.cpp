@@ -98,16 +98,15 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   const Policy& policy = find_policy(options.policy);
   PlannerOptions planner = options.planner;
   std::optional<PlanResult> too_small;
-  session->reserve_input_ahead(variants.front(), planner);
-  if (!session->input_ahead_.is_zero()) {
+  session->reserve(variants.front(), planner);
+  too_small = session->plan_variants(policy, variants, planner);
+  if (too_small && planner.memory != options.planner.memory) {
+    // So close to the floor there is nothing to reserve.
+    session->variants_.clear();
+    session->input_ahead_ = {};
+    planner = options.planner;
     too_small = session->plan_variants(policy, variants, planner);
-    if (too_small) {
-      session->variants_.clear();
-      session->input_ahead_ = {};
-      planner = options.planner;
-    }
   }
-  if (session->variants_.empty()) too_small = session->plan_variants(policy, variants, planner);
   if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options.plan) {
     // What the largest step can do without may be what another one needs.
     planner.parameters = Parameters::host;
@@ -154,12 +153,16 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
   return std::nullopt;
 }
 
-// Sending a batch takes a few percent of a step. Where the device works by itself, the next one
-// can be sent meanwhile, into room beside the plan's if that is a small part of the budget.
-void Session::reserve_input_ahead(const StepVariant& variant, PlannerOptions& planner) {
+// What a device that works by itself takes besides the plan: the recorded step, and, where that is a
+// small part of the budget, room for the next batch, which can be sent meanwhile: sending takes a
+// few percent of a step.
+void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   constexpr std::int64_t kSmallPart = 50;
   if (backend_->host_addressable()) return;
-  const Bytes bytes = input_bytes(build(variant, Bytes()));
+  const Step step = build(variant, Bytes());
+  const Bytes bytes = input_bytes(step);
+  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(), static_cast<std::int64_t>(step.tasks.size())));
+  if (planner.memory && recorded < *planner.memory) *planner.memory -= recorded.aligned();
   if (planner.memory && bytes.count() > planner.memory->count() / kSmallPart) return;
   input_ahead_ = bytes;
   if (planner.memory) *planner.memory -= bytes;

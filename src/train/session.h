@@ -121,7 +121,7 @@ class Session {
   // The result of a variant that does not fit; none where all do.
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
                                                         PlannerOptions planner);
-  void reserve_input_ahead(const StepVariant& variant, PlannerOptions& planner);
+  void reserve(const StepVariant& variant, PlannerOptions& planner);
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
