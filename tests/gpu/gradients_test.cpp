@@ -23,8 +23,10 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 
 class GpuGradients : public testing::TestWithParam<Case> {};
 
-// In half of the parameters, the products' precision times what sums over a network's depth make of
-// it; at worst, a ReLU that falls on the other side of 0 (golden/README.md).
+// Ten bits of a product (TF32), or eight of a layer's output (bf16), over the depth of a network put
+// ReLUs on the other side of 0, and most gradients at batch 4 then differ by some hundredths or tenths:
+// PyTorch's by 0.08 and 0.3 in the median, where ours do by 0.06 and 0.27 (resnet50). A gradient that is
+// mathematically zero may be off by many times its norm, so the worst is bounded in fp32 alone.
 TEST_P(GpuGradients, AreCloseToDoublePrecision) {
   std::unique_ptr<Backend> backend;
   try {
@@ -41,8 +43,8 @@ TEST_P(GpuGradients, AreCloseToDoublePrecision) {
   const bool exact = GetParam().precision == Precision::fp32;
   const bool half = GetParam().precision == Precision::bf16;
   EXPECT_LT(found.loss, exact ? 1e-6 : half ? 3e-2 : 2e-3);
-  EXPECT_LT(found.gradients.of_half(), exact ? 5e-5 : half ? 0.5 : 5e-2);
-  EXPECT_LT(found.gradients.largest(), exact ? 5e-2 : half ? 4 : 1);
+  EXPECT_LT(found.gradients.of_half(), exact ? 2e-5 : half ? 0.6 : 0.15);
+  if (exact) EXPECT_LT(found.gradients.largest(), 5e-3);
   EXPECT_LT(found.statistics.largest(), exact ? 1e-4 : half ? 0.1 : 1e-2);
 }
 
