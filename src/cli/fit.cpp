@@ -9,6 +9,7 @@
 #include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/fusing.h"
 #include "report/resnet_depth.h"
 
 namespace tide {
@@ -60,7 +61,7 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
   FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
   NetworkPtr network;
   // The largest is found with little fused, which takes the least memory.
-  const Bytes fuse_limit = answer.options.memory ? Bytes(answer.options.memory->count() / 6) : Bytes();
+  const Bytes fuse_limit = fuse_limits(answer.options.memory, arguments.step.activations()).back();
   if (answer.depth) {
     problem.most = kMostResidualUnits;
     problem.build = [&](std::int64_t n) {

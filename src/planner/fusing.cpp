@@ -4,8 +4,8 @@
 
 namespace tide {
 
-std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory) {
-  if (!memory) return {Bytes()};
+std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType activations) {
+  if (!memory || activations != DataType::f32) return {Bytes()};
   return {Bytes(), Bytes(memory->count() / 3), Bytes(memory->count() / 6)};
 }
 
@@ -17,7 +17,7 @@ PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const C
   constexpr double kGoodEnough = 1.1;  // of the time with unlimited memory
   const double enough = kGoodEnough * ideal_seconds(whole, cost);
   std::size_t tasks = 0;  // of the step before: the same number is the same step
-  for (const Bytes limit : fuse_limits(options.memory)) {
+  for (const Bytes limit : fuse_limits(options.memory, whole.options.activations)) {
     if (best && best->plan && best_seconds <= enough) break;
     Step step = limit.is_zero() ? whole : build(limit);
     if (step.tasks.size() == tasks) continue;

@@ -89,7 +89,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
                                                      .one_algorithm = options.deterministic});
   if (!options.cost && options.measure) {
     std::vector<Step> steps;
-    for (const Bytes limit : fuse_limits(options.planner.memory)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
+    for (const Bytes limit : fuse_limits(options.planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
     session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
                                            options.executor.link_bytes_per_second);
   }
