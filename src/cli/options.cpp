@@ -23,6 +23,18 @@ Bytes free_memory() {
   throw Error("--memory auto cannot tell how much memory is free here; give a size instead");
 }
 
+MirrorCount parse_mirror(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  MirrorCount result;
+  const char* const end = text.data() + text.size();
+  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+  const auto [next, error] = std::from_chars(begin, end, result.count);
+  if (error != std::errc{} || next != end || result.count < 0)
+    throw Error("--mirror '{}' is not a layer and a count; write it as conv1=1", text);
+  result.layer = text.substr(0, equals);
+  return result;
+}
+
 std::optional<Bytes> parse_budget(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "auto") return Bytes(free_memory().count() / 10 * 9);
@@ -81,6 +93,11 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--parameters", parameters,
                  "Where parameters and optimizer state rest: device, host, or auto (in host memory where the budget is short)")
       ->capture_default_str();
+  app.add_option("--mirror", mirror, "sublinear: NAME=COUNT, how often a layer is run again, instead of a search; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--weigh", weigh, "sublinear: with room to spare, keep what takes longest to run (time), or nothing more (bytes)")
+      ->capture_default_str();
+  app.add_option("--recursion", recursion, "recursive: how many results are kept on each level")->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
 }
 
@@ -99,6 +116,10 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
     if (!kind) throw Error("--checkpoints: there is no layer kind '{}'; see tide summary for those of a model", name);
     options.checkpoints.push_back(*kind);
   }
+  for (const std::string& text : mirror) options.mirror.push_back(parse_mirror(text));
+  if (weigh != "time" && weigh != "bytes") throw Error("--weigh is time or bytes, not '{}'", weigh);
+  options.weigh_by_cost = weigh == "time";
+  options.recursion = recursion;
   return options;
 }
 

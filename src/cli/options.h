@@ -34,6 +34,9 @@ struct PlannerArguments {
   std::string recompute = "cost-aware", cache = "on", replacement = "next-use";
   std::string parameters = "auto";
   std::vector<std::string> checkpoints;
+  std::vector<std::string> mirror;  // NAME=COUNT
+  std::string weigh = "time";
+  std::int32_t recursion = 1;
   std::string disk_memory;
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.

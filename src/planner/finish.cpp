@@ -26,11 +26,15 @@ Bytes bottom_of(const Step& step, Tier tier, const Draft& draft) {
   return bottom;
 }
 
-// Device addresses for all other stays and for the workspaces of the algorithms chosen so far.
-Placed place_on_device(const Step& step, Draft& draft, bool held, const std::optional<Bytes>& enough) {
-  const Bytes bottom = bottom_of(step, Tier::device, draft);
+// All other stays, the workspaces of the algorithms chosen so far, and where their addresses go.
+struct OnDevice {
   std::vector<Interval> intervals;
   std::vector<Bytes*> targets;
+};
+
+OnDevice on_device(const Step& step, Draft& draft, bool held) {
+  OnDevice result;
+  auto& [intervals, targets] = result;
   for (DraftStay& stay : draft.stays) {
     if (stay.tier != Tier::device || is_at_the_bottom(step, stay)) continue;
     intervals.push_back({held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, step.storage(stay.storage).bytes});
@@ -44,10 +48,21 @@ Placed place_on_device(const Step& step, Draft& draft, bool held, const std::opt
     intervals.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), workspace});
     targets.push_back(&op.workspace);
   }
+  return result;
+}
+
+Placed place_on_device(const Step& step, Draft& draft, bool held, const std::optional<Bytes>& enough) {
+  const Bytes bottom = bottom_of(step, Tier::device, draft);
+  const auto [intervals, targets] = on_device(step, draft, held);
   const bool any = enough && *enough > bottom;
   const Placement placement = any ? place_within(intervals, *enough - bottom) : place(intervals);
   for (std::size_t k = 0; k < targets.size(); ++k) *targets[k] = bottom + placement.addresses[k];
   return {bottom + placement.peak, std::max(live_peak(intervals).op, 0)};
+}
+
+void take_smallest_algorithms(const Step& step, Draft& draft) {
+  for (Op& op : draft.ops)
+    if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
 }
 
 void release_holds(Draft& draft) {
@@ -130,8 +145,7 @@ namespace {
 // `enough`: where packing may stop.
 PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options,
                   const std::optional<Bytes>& enough) {
-  for (Op& op : draft.ops)
-    if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
+  take_smallest_algorithms(step, draft);
   const Placed least = place_on_device(step, draft, false, enough);
   std::string bottleneck = name_of_run(step, draft, least.peak_op);
   if (options.memory && least.peak > *options.memory) {
@@ -165,6 +179,14 @@ PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOp
 }
 
 }  // namespace
+
+Bytes packed_bytes(const Step& step, Draft& draft) {
+  constexpr std::int64_t kTolerance = 100;  // a hundredth above the bound is close enough
+  take_smallest_algorithms(step, draft);
+  const std::vector<Interval> intervals = on_device(step, draft, false).intervals;
+  const Bytes bound = live_peak(intervals).bytes;
+  return bottom_of(step, Tier::device, draft) + place_within(intervals, bound + Bytes(bound.count() / kTolerance)).peak;
+}
 
 PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options) {
   return finish(std::move(step), std::move(draft), cost, options, std::nullopt);

@@ -28,6 +28,10 @@ void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Dr
 // REQUIRES: a budget.
 [[nodiscard]] PlanResult finish_quickly(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options);
 
+// The device memory that a draft takes with copies that nothing overlaps and the smallest
+// workspaces, packed with little effort: to compare drafts by.
+[[nodiscard]] Bytes packed_bytes(const Step& step, Draft& draft);
+
 // For drafts that have their device addresses already: the other tiers and the waits.
 [[nodiscard]] PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options);
 

@@ -9,4 +9,9 @@ namespace tide {
 // REQUIRES: not merged yet.
 [[nodiscard]] Step merge_in_place(Step step);
 
+// The same, for plans that run tasks again in any order: forward results only where the operand is
+// made alone and read by nobody else, so that it can come back whenever they do; and gradients never
+// over what is run again.
+[[nodiscard]] Step merge_replayable(Step step);
+
 }  // namespace tide

@@ -32,6 +32,12 @@ enum class Parameters : std::uint8_t {
 };
 [[nodiscard]] Parameters parameters_from_name(std::string_view name);
 
+// How often a layer is run again at most (Layer::mirror).
+struct MirrorCount {
+  std::string layer;
+  std::int32_t count = 0;
+};
+
 [[nodiscard]] std::string_view replacement_name(Replacement replacement);
 [[nodiscard]] Replacement replacement_from_name(std::string_view name);
 
@@ -49,6 +55,9 @@ struct PlannerOptions {
   bool cache = true;  // things move and are run again only where memory is short; off: always
   Replacement replacement = Replacement::next_use;
   std::vector<LayerKind> checkpoints = {};  // whose outputs move (offload) or are not dropped; empty: the paper's
+  std::vector<MirrorCount> mirror = {};  // sublinear: in addition to the network's own; any at all: no search
+  bool weigh_by_cost = true;             // sublinear: where the budget leaves room, keep what takes longest to run
+  std::int32_t recursion = 1;            // recursive: how many results are kept on each level
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.

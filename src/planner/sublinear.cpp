@@ -1,0 +1,132 @@
+// Chen et al., "Training Deep Nets with Sublinear Memory Cost": the outputs between segments are
+// kept, everything within them is dropped and run again, segment by segment (its section 4.3).
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "planner/finish.h"
+#include "planner/mirror_search.h"
+#include "planner/policies.h"
+#include "planner/split_points.h"
+
+namespace tide {
+namespace {
+
+struct Split {
+  MirrorCounts counts;
+  double kept = 0, largest = 0;  // x and y of Algorithm 3: bytes between segments, bytes of one
+};
+
+// Algorithm 3: a segment ends at the first point behind `budget` bytes, or a little later where
+// less is waiting. The last segment is not dropped: its backward tasks come at once.
+Split split_by(const MirrorSearch& search, const SplitPoints& points, std::int64_t budget) {
+  constexpr std::int64_t kLookAhead = 4;  // a quarter of the budget
+  Split split{search.counts(1)};
+  std::vector<Cut> cuts;
+  std::int64_t begin = 0;
+  for (;;) {
+    const std::size_t first = points.first_above(begin + budget);
+    if (first == points.points().size()) break;
+    const std::size_t last = std::max(points.first_above(begin + budget + budget / kLookAhead), first + 1);
+    const SplitPoint& point = points.points()[points.narrowest(first, last)];
+    cuts.push_back({point.position, 0});
+    split.kept += static_cast<double>(point.waiting);
+    split.largest = std::max(split.largest, static_cast<double>(point.before - begin));
+    begin = point.before;
+  }
+  split.largest = std::max(split.largest, static_cast<double>(points.total() - begin));
+  const std::size_t tail = cuts.empty() ? 0 : static_cast<std::size_t>(cuts.back().position) + 1;
+  std::fill(split.counts.begin() + static_cast<std::ptrdiff_t>(tail), split.counts.end(), 0);
+  points.keep_at(cuts, split.counts);
+  return split;
+}
+
+// The counts given by the user, of the network and of the options; empty where there are none.
+MirrorCounts counts_of_layers(const Step& step, const PlannerOptions& options) {
+  std::vector<std::int32_t> layers(step.layer_names.size(), 0);
+  for (std::size_t l = 0; step.network && l < layers.size(); ++l) layers[l] = step.network->layers[l].mirror;
+  for (const MirrorCount& given : options.mirror) {
+    const auto it = std::find(step.layer_names.begin(), step.layer_names.end(), given.layer);
+    if (it == step.layer_names.end())
+      throw Error("a mirror count is given for '{}', and this step has no such layer; see tide summary, and --no-fuse for layers "
+                  "that are fused into others",
+                  given.layer);
+    layers[static_cast<std::size_t>(it - step.layer_names.begin())] = given.count;
+  }
+  if (std::all_of(layers.begin(), layers.end(), [](std::int32_t count) { return count == 0; }) && options.mirror.empty()) return {};
+  MirrorCounts counts(step.ordered_tasks, 0);
+  for (std::size_t t = 0; t < counts.size(); ++t) counts[t] = layers[step.tasks[t].layer.index()];
+  return counts;
+}
+
+// Tasks that are run again, those first that take longest for their bytes.
+class Costly {
+ public:
+  Costly(const MirrorSearch& search, MirrorCounts counts) : counts_(std::move(counts)), seconds_(counts_.size(), 0) {
+    const Step& step = search.step();
+    std::vector<double> price(counts_.size(), 0);
+    for (std::size_t t = 0; t < counts_.size(); ++t) {
+      const TaskId again = step.replay_of[t];
+      if (counts_[t] == 0 || !again.valid()) continue;
+      std::int64_t bytes = 1;
+      for (const Operand& operand : step.operands_of(again))
+        if (operand.access != Access::read) bytes += step.storage(step.tensor(operand.tensor).storage).bytes.count();
+      seconds_[t] = search.cost().task_seconds(step, again, fastest_algorithm(step, search.cost(), again));
+      price[t] = seconds_[t] / static_cast<double>(bytes);
+      order_.push_back(t);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return price[a] > price[b]; });
+  }
+
+  // The counts with these kept that make up a share of the time.
+  [[nodiscard]] MirrorCounts keeping(double share) const {
+    const double enough = share * std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
+    MirrorCounts counts = counts_;
+    double kept = 0;
+    for (const std::size_t t : order_) {
+      if (kept >= enough) break;
+      kept += seconds_[t];
+      counts[t] = 0;
+    }
+    return counts;
+  }
+
+ private:
+  MirrorCounts counts_;
+  std::vector<double> seconds_;
+  std::vector<std::size_t> order_;
+};
+
+}  // namespace
+
+PlanResult plan_sublinear(Step step, const CostModel& cost, const PlannerOptions& options) {
+  const MirrorCounts given = step.options.training ? counts_of_layers(step, options) : MirrorCounts();
+  MirrorSearch search(std::move(step), cost, options);
+  if (!given.empty()) {
+    search.offer(given);
+    return std::move(search).take();
+  }
+  const SplitPoints points(search.facts(), search.replayable());
+  search.offer(search.counts(0));
+  if (points.points().empty()) return std::move(search).take();
+  // The search of appendix A.
+  const Split finest = split_by(search, points, 0);
+  search.offer(finest.counts);
+  const double middle = std::sqrt(finest.kept * finest.largest);
+  search.offer(split_by(search, points, static_cast<std::int64_t>(middle)).counts);
+  constexpr int kGrid = 6;
+  for (int i = 0; i < kGrid; ++i) {
+    const double exponent = static_cast<double>(i) / (kGrid - 1) - 0.5;
+    search.offer(split_by(search, points, static_cast<std::int64_t>(middle * std::exp2(exponent))).counts);
+  }
+  if (!options.weigh_by_cost || !search.has_room()) return std::move(search).take();
+  const Costly costly(search, search.smallest());
+  double fits = 0, exceeds = 1;
+  for (int round = 0; round < 5; ++round) {
+    const double share = (fits + exceeds) / 2;
+    (search.offer_faster(costly.keeping(share)) ? fits : exceeds) = share;
+  }
+  return std::move(search).take();
+}
+
+}  // namespace tide
