@@ -1,4 +1,5 @@
 // The default: plans in every way there is and keeps the one that the simulator finds fastest.
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -96,6 +97,13 @@ void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOption
       best.offer(finish_placed(step, std::move(*draft), floor.bytes, floor.task, options));
 }
 
+// Those that recompute alone: none moves anything, so that parameters have to be on the device.
+void offer_mirrored(const Step& step, const CostModel& cost, const PlannerOptions& options, Best& best) {
+  const Resting resting = resting_storages(step, options);
+  if (std::find(resting.begin(), resting.end(), true) != resting.end()) return;
+  for (const PolicyFunction plan : {plan_drop_cheap, plan_sublinear, plan_recursive}) best.offer(plan(step, cost, options));
+}
+
 }  // namespace
 
 PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& options) {
@@ -103,6 +111,7 @@ PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& op
   const double ideal = ideal_seconds(step, cost);
   Best best(cost);
   best.offer(plan_liveness(step, cost, options));
+  const Step apart = step;  // where tasks are run again, other results can be in place
   if (options.in_place) step = merge_in_place(std::move(step));
   const Floor floor = smallest_floor(step, resting_storages(step, options));
   best.offer_floor(floor.bytes, floor.task);
@@ -112,6 +121,7 @@ PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& op
   merged.in_place = false;
   merged.cache = true;  // which fits wherever anything does
   best.offer(plan_superneurons(step, cost, merged));
+  offer_mirrored(apart, cost, options, best);
   const StepFacts facts(step, {}, resting_storages(step, options));
   const Segments segments(facts);
   const std::int64_t balanced = segments.balanced();
