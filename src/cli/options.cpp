@@ -98,6 +98,7 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--weigh", weigh, "sublinear: with room to spare, keep what takes longest to run (time), or nothing more (bytes)")
       ->capture_default_str();
   app.add_option("--recursion", recursion, "recursive: how many results are kept on each level")->capture_default_str();
+  app.add_option("--algorithms", algorithms, "vdnn-conv, vdnn-all: fastest, or smallest in workspace")->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
 }
 
@@ -120,6 +121,7 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   if (weigh != "time" && weigh != "bytes") throw Error("--weigh is time or bytes, not '{}'", weigh);
   options.weigh_by_cost = weigh == "time";
   options.recursion = recursion;
+  options.algorithms = algorithms_from_name(algorithms);
   return options;
 }
 

@@ -37,6 +37,7 @@ struct PlannerArguments {
   std::vector<std::string> mirror;  // NAME=COUNT
   std::string weigh = "time";
   std::int32_t recursion = 1;
+  std::string algorithms = "fastest";
   std::string disk_memory;
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.

@@ -145,7 +145,7 @@ namespace {
 // `enough`: where packing may stop.
 PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOptions& options,
                   const std::optional<Bytes>& enough) {
-  take_smallest_algorithms(step, draft);
+  if (!draft.settled) take_smallest_algorithms(step, draft);
   const Placed least = place_on_device(step, draft, false, enough);
   std::string bottleneck = name_of_run(step, draft, least.peak_op);
   if (options.memory && least.peak > *options.memory) {
@@ -154,6 +154,7 @@ PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOp
     result.bottleneck_task = std::move(bottleneck);
     return result;
   }
+  if (draft.settled) return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
   if (!options.memory) {
     for (Op& op : draft.ops)
       if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);

@@ -19,6 +19,7 @@ Enum find_name(const std::array<std::string_view, N>& names, std::string_view na
 constexpr std::array<std::string_view, 4> kRecompute{"none", "speed", "memory", "cost-aware"};
 constexpr std::array<std::string_view, 4> kReplacement{"lru", "fifo", "largest", "next-use"};
 constexpr std::array<std::string_view, 3> kParameters{"device", "host", "auto"};
+constexpr std::array<std::string_view, 2> kAlgorithms{"fastest", "smallest"};
 
 }  // namespace
 
@@ -27,5 +28,6 @@ Recompute recompute_from_name(std::string_view name) { return find_name<Recomput
 std::string_view replacement_name(Replacement replacement) { return kReplacement[static_cast<std::size_t>(replacement)]; }
 Replacement replacement_from_name(std::string_view name) { return find_name<Replacement>(kReplacement, name, "replacement rule"); }
 Parameters parameters_from_name(std::string_view name) { return find_name<Parameters>(kParameters, name, "place for parameters"); }
+Algorithms algorithms_from_name(std::string_view name) { return find_name<Algorithms>(kAlgorithms, name, "choice of algorithms"); }
 
 }  // namespace tide

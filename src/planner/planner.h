@@ -32,6 +32,10 @@ enum class Parameters : std::uint8_t {
 };
 [[nodiscard]] Parameters parameters_from_name(std::string_view name);
 
+// What convolutions run with under vDNN.
+enum class Algorithms : std::uint8_t { fastest, smallest };  // smallest: in workspace
+[[nodiscard]] Algorithms algorithms_from_name(std::string_view name);
+
 // How often a layer is run again at most (Layer::mirror).
 struct MirrorCount {
   std::string layer;
@@ -58,6 +62,7 @@ struct PlannerOptions {
   std::vector<MirrorCount> mirror = {};  // sublinear: in addition to the network's own; any at all: no search
   bool weigh_by_cost = true;             // sublinear: where the budget leaves room, keep what takes longest to run
   std::int32_t recursion = 1;            // recursive: how many results are kept on each level
+  Algorithms algorithms = Algorithms::fastest;  // vdnn-conv, vdnn-all
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.

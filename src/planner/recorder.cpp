@@ -80,7 +80,7 @@ Draft Recorder::finish() && {
   }
   // Inputs that nobody reads still enter; other stays without a use never were.
   std::erase_if(stays_, [](const DraftStay& stay) { return stay.last < stay.first; });
-  return {std::move(ops_), std::move(stays_)};
+  return {std::move(ops_), std::move(stays_), false};
 }
 
 std::vector<std::int64_t> live_data(const Step& step, const Draft& draft) {

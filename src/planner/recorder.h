@@ -25,6 +25,9 @@ struct DraftStay {
 struct Draft {
   std::vector<Op> ops;
   std::vector<DraftStay> stays;
+  // Whether copies take no more room than the ops they stand between and algorithms are chosen, so
+  // that finishing it leaves both alone.
+  bool settled = false;
 };
 
 class Recorder {

@@ -228,7 +228,7 @@ TEST(Sublinear, MoreMemoryIsNeverSlower) {
 }
 
 TEST(ForwardOnly, ChainsTakeNearlyConstantMemory) {
-  for (const char* policy : {"drop-cheap", "sublinear", "recursive"}) {
+  for (const char* policy : {"drop-cheap", "sublinear", "recursive", "vdnn-conv", "vdnn-all"}) {
     const auto data = [&](std::string_view model) {
       return summarize(*plan(policy, step_of(model, 4, true, false)).plan).peak_data_bytes;
     };
