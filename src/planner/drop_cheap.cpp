@@ -18,12 +18,15 @@ constexpr std::array kDear{LayerKind::input, LayerKind::convolution, LayerKind::
 MirrorCounts cheap_counts(const Step& step) {
   const StepFacts facts(step, kDear);
   MirrorCounts counts(step.ordered_tasks, 0);
-  std::vector<bool> behind_join(step.tensors.size(), false);  // dropped, and a dropped join is among what it is made from
+  std::vector<bool> behind_join(step.tensors.size(),
+                                false);  // dropped, and a dropped join is among what it is made from
   for (std::size_t t = 0; t < static_cast<std::size_t>(facts.first_backward()); ++t) {
     const auto operands = step.operands_of(TaskId(t));
-    const auto reads = std::count_if(operands.begin(), operands.end(), [](const Operand& operand) { return operand.role == Role::x; });
-    const bool after = std::any_of(operands.begin(), operands.end(),
-                                   [&](const Operand& operand) { return operand.access == Access::read && behind_join[operand.tensor.index()]; });
+    const auto reads =
+        std::count_if(operands.begin(), operands.end(), [](const Operand& operand) { return operand.role == Role::x; });
+    const bool after = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      return operand.access == Access::read && behind_join[operand.tensor.index()];
+    });
     const bool droppable = std::all_of(operands.begin(), operands.end(), [&](const Operand& operand) {
       return operand.role != Role::y || facts.droppable(operand.tensor);
     });

@@ -36,11 +36,13 @@ class Mirror {
       const TaskId task(static_cast<std::size_t>(p));
       const bool backward = p >= facts_.first_backward();
       for (const Operand& operand : step_.operands_of(task))
-        if (backward && operand.access != Access::write && !persistent(operand.tensor)) demand(operand.tensor, count(operand.tensor));
+        if (backward && operand.access != Access::write && !persistent(operand.tensor))
+          demand(operand.tensor, count(operand.tensor));
       open_all(task);
       record_.run(task);
       for (const Operand& operand : step_.operands_of(task))
-        if (operand.access != Access::write && !persistent(operand.tensor)) release(operand.tensor, backward ? count(operand.tensor) : 0);
+        if (operand.access != Access::write && !persistent(operand.tensor))
+          release(operand.tensor, backward ? count(operand.tensor) : 0);
       for (const Operand& operand : step_.operands_of(task)) settle(operand.tensor);
       drain();
     }
@@ -63,18 +65,22 @@ class Mirror {
     return uses_[first_use_[tensor.index()] + static_cast<std::size_t>(number)];
   }
   // For how many of these a copy of a task has to be run; -1: it was, or need not be any more.
-  std::int32_t& needs(Copy copy) { return needs_[first_need_[copy.task.index()] + static_cast<std::size_t>(copy.number)]; }
+  std::int32_t& needs(Copy copy) {
+    return needs_[first_need_[copy.task.index()] + static_cast<std::size_t>(copy.number)];
+  }
 
   void join_in_place() {
     const std::vector<TaskId> over = overwriters(step_);
     for (std::size_t t = static_cast<std::size_t>(facts_.first_backward()); t-- > 0;)
       for (const Operand& operand : step_.operands_of(TaskId(t)))
-        if (const TaskId next = over[operand.tensor.index()]; operand.access != Access::read && next.valid() && counts_[t] > 0)
+        if (const TaskId next = over[operand.tensor.index()];
+            operand.access != Access::read && next.valid() && counts_[t] > 0)
           counts_[t] = counts_[next.index()] = std::min(counts_[t], counts_[next.index()]);
     // Once more from the other end: a chain has the smallest count of all.
     for (std::size_t t = 0; t < static_cast<std::size_t>(facts_.first_backward()); ++t)
       for (const Operand& operand : step_.operands_of(TaskId(t)))
-        if (const TaskId next = over[operand.tensor.index()]; operand.access != Access::read && next.valid() && counts_[t] < counts_[next.index()])
+        if (const TaskId next = over[operand.tensor.index()];
+            operand.access != Access::read && next.valid() && counts_[t] < counts_[next.index()])
           counts_[next.index()] = counts_[t];
   }
 
@@ -100,7 +106,8 @@ class Mirror {
     uses_.assign(uses, 0);
     for (std::int32_t p = 0; p < facts_.tasks(); ++p)
       for (const Operand& operand : step_.operands_of(TaskId(static_cast<std::size_t>(p))))
-        if (operand.access != Access::write) add_use(operand.tensor, p < facts_.first_backward() ? 0 : count(operand.tensor));
+        if (operand.access != Access::write)
+          add_use(operand.tensor, p < facts_.first_backward() ? 0 : count(operand.tensor));
     // Whoever reads comes later, so that its needs are known.
     for (auto t = static_cast<std::size_t>(facts_.first_backward()); t-- > 0;)
       for (std::int32_t number = counts_[t]; number > 0; --number)
@@ -243,14 +250,17 @@ std::vector<bool> replayable_tasks(const StepFacts& facts) {
     for (const Operand& operand : step.operands_of(again))
       if (operand.access != Access::read) until = std::max(until, asked[operand.tensor.index()]);
     for (const Operand& operand : step.operands_of(again))
-      if (operand.access == Access::read) asked[operand.tensor.index()] = std::max(asked[operand.tensor.index()], until);
-    result[t] = std::all_of(step.operands_of(again).begin(), step.operands_of(again).end(), [&](const Operand& operand) {
-      const Storage& storage = step.storage(step.tensor(operand.tensor).storage);
-      if (operand.access != Access::read) return !storage.persistent && overwritten_simply(operand.tensor, TaskId(t));
-      // Weights are there as they were until their update.
-      if (storage.persistent) return facts.last_use(operand.tensor) > until;
-      return !over[operand.tensor.index()].valid() || over[operand.tensor.index()] == TaskId(t);
-    });
+      if (operand.access == Access::read)
+        asked[operand.tensor.index()] = std::max(asked[operand.tensor.index()], until);
+    result[t] =
+        std::all_of(step.operands_of(again).begin(), step.operands_of(again).end(), [&](const Operand& operand) {
+          const Storage& storage = step.storage(step.tensor(operand.tensor).storage);
+          if (operand.access != Access::read)
+            return !storage.persistent && overwritten_simply(operand.tensor, TaskId(t));
+          // Weights are there as they were until their update.
+          if (storage.persistent) return facts.last_use(operand.tensor) > until;
+          return !over[operand.tensor.index()].valid() || over[operand.tensor.index()] == TaskId(t);
+        });
   }
   // A result in place goes with what it overwrites.
   for (std::size_t t = 0; t < forward; ++t)

@@ -39,7 +39,9 @@ class Recursion {
 
  private:
   // Bytes and positions where a run of points [first, last) begins and ends.
-  [[nodiscard]] std::int64_t bytes_before(std::size_t first) const { return first == 0 ? 0 : points_.points()[first - 1].before; }
+  [[nodiscard]] std::int64_t bytes_before(std::size_t first) const {
+    return first == 0 ? 0 : points_.points()[first - 1].before;
+  }
   [[nodiscard]] std::int64_t bytes_behind(std::size_t last) const {
     return last == points_.points().size() ? points_.total() : points_.points()[last].before;
   }
@@ -67,8 +69,10 @@ class Recursion {
 
   void work_on(std::size_t first, std::size_t last, std::int32_t depth) {
     const auto begin = first == 0 ? 0 : static_cast<std::size_t>(points_.points()[first - 1].position) + 1;
-    const auto end = last == points_.points().size() ? depths_.size() : static_cast<std::size_t>(points_.points()[last].position) + 1;
-    std::fill(depths_.begin() + static_cast<std::ptrdiff_t>(begin), depths_.begin() + static_cast<std::ptrdiff_t>(end), depth);
+    const auto end = last == points_.points().size() ? depths_.size()
+                                                     : static_cast<std::size_t>(points_.points()[last].position) + 1;
+    std::fill(depths_.begin() + static_cast<std::ptrdiff_t>(begin), depths_.begin() + static_cast<std::ptrdiff_t>(end),
+              depth);
     if (first < last && depth < levels_) divide(first, last, depth, false);
   }
 
@@ -83,7 +87,8 @@ class Recursion {
 }  // namespace
 
 PlanResult plan_recursive(Step step, const CostModel& cost, const PlannerOptions& options) {
-  if (options.recursion < 1) throw Error("--recursion {} is not a number of results to keep on each level; give 1 or more", options.recursion);
+  if (options.recursion < 1)
+    throw Error("--recursion {} is not a number of results to keep on each level; give 1 or more", options.recursion);
   MirrorSearch search(std::move(step), cost, options);
   const SplitPoints points(search.facts(), search.replayable());
   Recursion recursion(search, points, options.recursion);

@@ -30,7 +30,7 @@ SplitPoints::SplitPoints(const StepFacts& facts, const std::vector<bool>& replay
         ++blocked[t];
         --blocked[static_cast<std::size_t>(last) + 1];
       }
-      waiting_.push_back({TaskId(t), static_cast<std::int32_t>(t), last});
+      waiting_.push_back({TaskId(t), static_cast<std::int32_t>(t), last, bytes});
     }
   }
   for (std::size_t t = 1; t <= forward; ++t) {
@@ -40,16 +40,18 @@ SplitPoints::SplitPoints(const StepFacts& facts, const std::vector<bool>& replay
   for (std::size_t t = 0; t < forward; ++t) {
     total_ += made[t];
     if (t + 1 == forward || blocked[t] > 0 || waiting[t] == 0) continue;
-    const bool least = (t == 0 || waiting[t] <= waiting[t - 1] || blocked[t - 1] > 0) && (waiting[t] <= waiting[t + 1] || blocked[t + 1] > 0);
+    const bool least = (t == 0 || waiting[t] <= waiting[t - 1] || blocked[t - 1] > 0) &&
+                       (waiting[t] <= waiting[t + 1] || blocked[t + 1] > 0);
     if (least) points_.push_back({static_cast<std::int32_t>(t), waiting[t], total_});
   }
 }
 
 std::size_t SplitPoints::narrowest(std::size_t first, std::size_t last) const {
   const auto at = [&](std::size_t i) { return points_.begin() + static_cast<std::ptrdiff_t>(i); };
-  return static_cast<std::size_t>(std::min_element(at(first), at(last),
-                                                   [](const SplitPoint& a, const SplitPoint& b) { return a.waiting < b.waiting; }) -
-                                  points_.begin());
+  return static_cast<std::size_t>(
+      std::min_element(at(first), at(last),
+                       [](const SplitPoint& a, const SplitPoint& b) { return a.waiting < b.waiting; }) -
+      points_.begin());
 }
 
 std::size_t SplitPoints::first_above(std::int64_t bytes) const {
@@ -58,8 +60,9 @@ std::size_t SplitPoints::first_above(std::int64_t bytes) const {
   return static_cast<std::size_t>(it - points_.begin());
 }
 
-void SplitPoints::keep_at(std::span<const Cut> cuts, MirrorCounts& counts) const {
+std::int64_t SplitPoints::keep_at(std::span<const Cut> cuts, MirrorCounts& counts) const {
   std::int32_t deepest = 0;
+  std::int64_t kept = 0;
   for (const Cut& cut : cuts) deepest = std::max(deepest, cut.depth);
   std::vector<std::vector<std::int32_t>> positions(static_cast<std::size_t>(deepest) + 1);  // by depth
   for (const Cut& cut : cuts) positions[static_cast<std::size_t>(cut.depth)].push_back(cut.position);
@@ -71,8 +74,10 @@ void SplitPoints::keep_at(std::span<const Cut> cuts, MirrorCounts& counts) const
       if (it == list.end() || *it > waiting.last) continue;
       auto& count = counts[waiting.task.index()];
       count = std::min(count, static_cast<std::int32_t>(depth));
+      if (depth == 0) kept += waiting.bytes;
     }
   }
+  return kept;
 }
 
 }  // namespace tide

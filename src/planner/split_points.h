@@ -32,13 +32,14 @@ class SplitPoints {
   // The first point with more than `bytes` before it.
   [[nodiscard]] std::size_t first_above(std::int64_t bytes) const;
 
-  // Lowers the counts of what waits at the cuts to their depth.
-  void keep_at(std::span<const Cut> cuts, MirrorCounts& counts) const;
+  // Lowers the counts of what waits at the cuts to their depth. The bytes that are kept for good.
+  std::int64_t keep_at(std::span<const Cut> cuts, MirrorCounts& counts) const;
 
  private:
   struct Waiting {
     TaskId task;
     std::int32_t first = 0, last = 0;  // positions behind which it waits
+    std::int64_t bytes = 0;
   };
   std::vector<SplitPoint> points_;
   std::vector<Waiting> waiting_;

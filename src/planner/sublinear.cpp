@@ -30,14 +30,13 @@ Split split_by(const MirrorSearch& search, const SplitPoints& points, std::int64
     const std::size_t last = std::max(points.first_above(begin + budget + budget / kLookAhead), first + 1);
     const SplitPoint& point = points.points()[points.narrowest(first, last)];
     cuts.push_back({point.position, 0});
-    split.kept += static_cast<double>(point.waiting);
     split.largest = std::max(split.largest, static_cast<double>(point.before - begin));
     begin = point.before;
   }
   split.largest = std::max(split.largest, static_cast<double>(points.total() - begin));
   const std::size_t tail = cuts.empty() ? 0 : static_cast<std::size_t>(cuts.back().position) + 1;
   std::fill(split.counts.begin() + static_cast<std::ptrdiff_t>(tail), split.counts.end(), 0);
-  points.keep_at(cuts, split.counts);
+  split.kept = static_cast<double>(points.keep_at(cuts, split.counts));
   return split;
 }
 
@@ -48,12 +47,16 @@ MirrorCounts counts_of_layers(const Step& step, const PlannerOptions& options) {
   for (const MirrorCount& given : options.mirror) {
     const auto it = std::find(step.layer_names.begin(), step.layer_names.end(), given.layer);
     if (it == step.layer_names.end())
-      throw Error("a mirror count is given for '{}', and this step has no such layer; see tide summary, and --no-fuse for layers "
-                  "that are fused into others",
-                  given.layer);
+      throw Error(
+          "a mirror count is given for '{}', and this step has no such layer; see tide summary, and --no-fuse for "
+          "layers "
+          "that are fused into others",
+          given.layer);
     layers[static_cast<std::size_t>(it - step.layer_names.begin())] = given.count;
   }
-  if (std::all_of(layers.begin(), layers.end(), [](std::int32_t count) { return count == 0; }) && options.mirror.empty()) return {};
+  if (std::all_of(layers.begin(), layers.end(), [](std::int32_t count) { return count == 0; }) &&
+      options.mirror.empty())
+    return {};
   MirrorCounts counts(step.ordered_tasks, 0);
   for (std::size_t t = 0; t < counts.size(); ++t) counts[t] = layers[step.tasks[t].layer.index()];
   return counts;

@@ -14,7 +14,9 @@
 namespace tide {
 namespace {
 
-bool is_convolution(LayerKind kind) { return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution; }
+bool is_convolution(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution;
+}
 
 // The ordered tasks in runs of one layer each: its forward task; its backward tasks with the sums
 // and updates that follow them.
@@ -23,9 +25,11 @@ class Turns {
   explicit Turns(const Step& step) : of_(step.ordered_tasks) {
     for (std::size_t t = 0; t < of_.size(); ++t) {
       const Task& task = step.tasks[t];
-      const bool follows = task.kind == TaskKind::update || task.kind == TaskKind::norm || task.kind == TaskKind::sum_gradients;
+      const bool follows =
+          task.kind == TaskKind::update || task.kind == TaskKind::norm || task.kind == TaskKind::sum_gradients;
       const Task* const before = first_.empty() ? nullptr : &step.tasks[first_.back()];
-      const bool same = before != nullptr && before->layer == task.layer && (before->kind == TaskKind::forward) == (task.kind == TaskKind::forward);
+      const bool same = before != nullptr && before->layer == task.layer &&
+                        (before->kind == TaskKind::forward) == (task.kind == TaskKind::forward);
       if (first_.empty() || (!follows && !same)) first_.push_back(t);
       of_[t] = first_.size() - 1;
     }
@@ -34,7 +38,9 @@ class Turns {
   [[nodiscard]] std::size_t of(TaskId task) const { return of_[task.index()]; }
   [[nodiscard]] std::size_t count() const { return first_.size(); }
   [[nodiscard]] std::size_t first_task(std::size_t turn) const { return first_[turn]; }
-  [[nodiscard]] std::size_t end_task(std::size_t turn) const { return turn + 1 < first_.size() ? first_[turn + 1] : of_.size(); }
+  [[nodiscard]] std::size_t end_task(std::size_t turn) const {
+    return turn + 1 < first_.size() ? first_[turn + 1] : of_.size();
+  }
 
  private:
   std::vector<std::size_t> of_, first_;
@@ -47,7 +53,8 @@ class Virtualizer {
     for (std::int32_t p = 0; p < facts.first_backward(); ++p) {
       const TaskId task(static_cast<std::size_t>(p));
       for (const Operand& operand : step_.operands_of(task))
-        if (operand.role == Role::x && (all_layers || is_convolution(step_.layer_kind(step_.task(task))))) leaves_[operand.tensor.index()] = true;
+        if (operand.role == Role::x && (all_layers || is_convolution(step_.layer_kind(step_.task(task)))))
+          leaves_[operand.tensor.index()] = true;
     }
   }
 
@@ -62,7 +69,8 @@ class Virtualizer {
  private:
   [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
   [[nodiscard]] bool is_away(const Operand& operand) const {
-    return operand.access == Access::read && !record_.holds(operand.tensor, Tier::device) && record_.holds(operand.tensor, Tier::host);
+    return operand.access == Access::read && !record_.holds(operand.tensor, Tier::device) &&
+           record_.holds(operand.tensor, Tier::host);
   }
 
   bool fetch_all(TaskId task) {
@@ -131,7 +139,9 @@ void keep_in_step(const Turns& turns, Phase& phase) {
     last[turn] = i;
   }
   // Where copies to a disk stand in between, they keep no step.
-  const auto is_kept = [&](const Op& copy) { return copy.kind == OpKind::copy && copy.from != Tier::disk && copy.to != Tier::disk; };
+  const auto is_kept = [&](const Op& copy) {
+    return copy.kind == OpKind::copy && copy.from != Tier::disk && copy.to != Tier::disk;
+  };
   std::size_t turn = 0;
   for (std::int32_t i = 0; i < count; ++i) {
     if (op(i).kind == OpKind::run) turn = turns.of(op(i).task);
@@ -152,7 +162,8 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& opt
   Draft draft = Virtualizer(facts, turns, all_layers).perform();
   for (Op& op : draft.ops)
     if (op.kind == OpKind::run)
-      op.algorithm = options.algorithms == Algorithms::fastest ? fastest_algorithm(step, cost, op.task) : smallest_algorithm(step, op.task);
+      op.algorithm = options.algorithms == Algorithms::fastest ? fastest_algorithm(step, cost, op.task)
+                                                               : smallest_algorithm(step, op.task);
   draft.settled = true;
   PlanResult result = finish_draft(std::move(step), std::move(draft), cost, options);
   if (result.plan) keep_in_step(turns, result.plan->phases.front());

@@ -17,7 +17,8 @@ class Recomputing : public testing::TestWithParam<ZooCase> {
 
   void SetUp() override {
 #ifdef __SANITIZE_ADDRESS__
-    if (!GetParam().small) GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
+    if (!GetParam().small)
+      GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
 #endif
     backend_ = test::cpu_backend();
     if (!backend_ && !GetParam().small) GTEST_SKIP() << "too slow for the reference backend";

@@ -1,4 +1,6 @@
 // Recomputation by mirror counts, and the policies made of it. Every plan here has passed the checker.
+#include "planner/mirror.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +11,6 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/in_place.h"
-#include "planner/mirror.h"
 #include "planner/planner.h"
 #include "planner/split_points.h"
 #include "step/build.h"
@@ -77,15 +78,18 @@ TEST(Mirror, CountsOfTheOptionsGoBeforeTheNetworksOwn) {
 TEST(Mirror, TakesAnyCountsOnAnyGraph) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     testing_support::RandomNetwork random(seed);
-    const Step step = build_step(std::make_shared<Network>(random.make(4 + static_cast<int>(seed % 37))),
-                                 {.batch = 2, .rules = seed % 3 == 0 ? Rules::superneurons : Rules::minimal, .fuse = seed % 3 == 1});
+    const Step step =
+        build_step(std::make_shared<Network>(random.make(4 + static_cast<int>(seed % 37))),
+                   {.batch = 2, .rules = seed % 3 == 0 ? Rules::superneurons : Rules::minimal, .fuse = seed % 3 == 1});
     PlannerOptions options;
     std::mt19937 numbers(seed);
-    for (std::size_t l = 1; l < step.layer_names.size(); ++l) options.mirror.push_back({step.layer_names[l], static_cast<std::int32_t>(numbers() % 4)});
+    for (std::size_t l = 1; l < step.layer_names.size(); ++l)
+      options.mirror.push_back({step.layer_names[l], static_cast<std::int32_t>(numbers() % 4)});
     const PlanResult result = plan("sublinear", step, options);
     ASSERT_TRUE(result.plan) << seed;
     for (const auto& [layer, times] : replays(*result.plan)) {
-      const auto given = std::find_if(options.mirror.begin(), options.mirror.end(), [&](const MirrorCount& m) { return m.layer == layer; });
+      const auto given = std::find_if(options.mirror.begin(), options.mirror.end(),
+                                      [&](const MirrorCount& m) { return m.layer == layer; });
       EXPECT_LE(times, given->count) << layer << " " << seed;
     }
   }
@@ -102,14 +106,17 @@ TEST(SplitPoints, AreTheBlocksOfAResNetAndTheStepsOfAnLstm) {
   int found = 0;
   for (std::size_t t = 1; t < resnet.ordered_tasks; ++t)
     if (resnet.tasks[t].kind == TaskKind::forward && resnet.layer_kind(resnet.tasks[t - 1]) == LayerKind::add)
-      found += std::any_of(blocks.begin(), blocks.end(), [&](const SplitPoint& point) { return point.position == static_cast<std::int32_t>(t); });
+      found += std::any_of(blocks.begin(), blocks.end(),
+                           [&](const SplitPoint& point) { return point.position == static_cast<std::int32_t>(t); });
   EXPECT_EQ(found, 15);  // behind the last one less is waiting
   // Between two steps the states h and c of both layers wait, 16 floats for each of 8 samples, and
   // the inputs of the later steps, 50 floats each.
   const std::vector<SplitPoint> steps = points_of(merge_replayable(step_of("lstm:2,16,12@11", 8, false)));
   for (std::int64_t later = 1; later < 12; ++later) {
     const std::int64_t waiting = 4 * 512 + later * Bytes(1600).aligned().count();
-    EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [&](const SplitPoint& point) { return point.waiting == waiting; })) << later;
+    EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [&](const SplitPoint& point) {
+      return point.waiting == waiting;
+    })) << later;
   }
 }
 
@@ -127,7 +134,8 @@ TEST(DropCheap, KeepsConvolutionsAndProducts) {
       EXPECT_TRUE(kind != LayerKind::convolution && kind != LayerKind::fully_connected) << model;
     }
     EXPECT_GT(again, 0) << model;
-    EXPECT_LT(summarize(*result.plan).peak_data_bytes, summarize(*plan("liveness", step).plan).peak_data_bytes) << model;
+    EXPECT_LT(summarize(*result.plan).peak_data_bytes, summarize(*plan("liveness", step).plan).peak_data_bytes)
+        << model;
   }
 }
 
@@ -192,8 +200,10 @@ TEST(Sublinear, ThousandLayersInSevenGigabytes) {
   const Plan plan = planned("sublinear", Bytes(9'200'000'000));
   const PlanSummary summary = summarize(plan);
   EXPECT_LT(summary.peak_data_bytes.count(), 7'000'000'000);
-  EXPECT_GT(static_cast<double>(whole.peak_data_bytes.count()), 6.8 * static_cast<double>(summary.peak_data_bytes.count()));
-  EXPECT_GT(static_cast<double>(shared.peak_data_bytes.count()), 5 * static_cast<double>(summary.peak_data_bytes.count()));
+  EXPECT_GT(static_cast<double>(whole.peak_data_bytes.count()),
+            6.8 * static_cast<double>(summary.peak_data_bytes.count()));
+  EXPECT_GT(static_cast<double>(shared.peak_data_bytes.count()),
+            5 * static_cast<double>(summary.peak_data_bytes.count()));
   EXPECT_LE(simulate(plan, cost).seconds, 1.3 * simulate(baseline, cost).seconds);
 }
 
@@ -202,7 +212,8 @@ std::int64_t feature_map_bytes(const Plan& plan) {
   const Phase& phase = plan.phases.front();
   std::int64_t others = 0;
   for (const Storage& storage : phase.step->storages)
-    if (!is_data(storage.tensor_class) && storage.tensor_class != TensorClass::input) others += storage.bytes.aligned().count();
+    if (!is_data(storage.tensor_class) && storage.tensor_class != TensorClass::input)
+      others += storage.bytes.aligned().count();
   return summarize(plan).peak_bytes.count() - others;
 }
 

@@ -37,7 +37,8 @@ TEST_F(Vdnn, MovesInputsOfConvolutionsOrOfAllLayers) {
     const Phase& phase = made.phases.front();
     std::set<StorageId> convolved;  // inputs of convolutions
     for (std::size_t t = 0; t < phase.step->ordered_tasks; ++t)
-      if (phase.step->tasks[t].kind == TaskKind::forward && phase.step->layer_kind(phase.step->tasks[t]) == LayerKind::convolution)
+      if (phase.step->tasks[t].kind == TaskKind::forward &&
+          phase.step->layer_kind(phase.step->tasks[t]) == LayerKind::convolution)
         convolved.insert(phase.step->tensor(phase.step->operands_of(TaskId(t))[0].tensor).storage);
     std::set<StorageId> moved;
     for (const Op& op : phase.ops)
@@ -62,10 +63,12 @@ TEST_F(Vdnn, KeepsCopiesInStepWithOneLayer) {
         std::set<std::pair<LayerId, bool>> layers;
         for (std::size_t r = 0; r < phase.ops.size(); ++r) {
           if (phase.ops[r].kind != OpKind::run) continue;
-          const bool beside = timeline.spans[r].start < timeline.spans[c].end && timeline.spans[r].end > timeline.spans[c].start;
+          const bool beside =
+              timeline.spans[r].start < timeline.spans[c].end && timeline.spans[r].end > timeline.spans[c].start;
           const Task& task = phase.step->task(phase.ops[r].task);
           const bool layer = task.kind != TaskKind::update && task.kind != TaskKind::sum_gradients;
-          if (beside && layer && timeline.spans[r].end > timeline.spans[r].start) layers.insert({task.layer, task.kind == TaskKind::forward});
+          if (beside && layer && timeline.spans[r].end > timeline.spans[r].start)
+            layers.insert({task.layer, task.kind == TaskKind::forward});
         }
         EXPECT_LE(layers.size(), 1U) << model << " " << policy << " op " << c;
       }
