@@ -25,10 +25,27 @@ struct Arguments {
   bool json = false;
 };
 
+struct Paper {
+  std::string_view name, title;
+  std::span<const Experiment> (*experiments)();
+};
+constexpr Paper kPapers[] = {
+    {"superneurons", "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)",
+     superneurons_experiments},
+    {"sublinear", "Chen et al., Training Deep Nets with Sublinear Memory Cost (2016)", sublinear_experiments},
+};
+
+const Paper& find_paper(const std::string& name) {
+  std::string known;
+  for (const Paper& paper : kPapers) {
+    if (paper.name == name) return paper;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", paper.name);
+  }
+  throw Error("there is no paper '{}' to reproduce; there are {}", name, known);
+}
+
 std::vector<Experiment> chosen(const Arguments& arguments) {
-  if (arguments.paper != "superneurons")
-    throw Error("there is no paper '{}' to reproduce; there is superneurons", arguments.paper);
-  const auto all = superneurons_experiments();
+  const auto all = find_paper(arguments.paper).experiments();
   std::string known;
   for (const Experiment& experiment : all) known += fmt::format("{}{}", known.empty() ? "" : ", ", experiment.id);
   std::vector<Experiment> list;
@@ -135,9 +152,7 @@ int run(const Arguments& arguments) {
     std::filesystem::create_directories(arguments.output, error);
     if (error) throw Error("cannot make the folder {}: {}", arguments.output, error.message());
   }
-  if (!arguments.json)
-    fmt::print(
-        "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)\n\n");
+  if (!arguments.json) fmt::print("{}\n\n", find_paper(arguments.paper).title);
   Workbench bench;
   ordered_json list = ordered_json::array();
   int counts[4] = {};
@@ -169,7 +184,7 @@ int run(const Arguments& arguments) {
 Command reproduce_command(CLI::App& root) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* app = root.add_subcommand("reproduce", "A paper's tables and figures, the paper's values beside ours");
-  app->add_option("PAPER", arguments->paper, "superneurons")->required();
+  app->add_option("PAPER", arguments->paper, "superneurons or sublinear")->required();
   app->add_option("--only", arguments->only, "Some of them: table1,figure10,...")->delimiter(',');
   app->add_option("--output", arguments->output, "Write the figures' data as CSV files into this folder");
   app->add_flag("--json", arguments->json, "Print one JSON object");

@@ -66,6 +66,11 @@ TEST_F(CommandLine, UnknownThings) {
   expect_failure("", 1, {"see tide --help"});
   expect_failure("plan", 1, {"MODEL"});
   expect_failure("plan lenet --policy magic --backend null", 1, {"magic", "liveness"});
+  expect_failure("plan lenet --policy sublinear --mirror conv1 --backend null", 1, {"--mirror", "conv1"});
+  expect_failure("plan lenet --policy sublinear --mirror conv9=1 --backend null", 1, {"conv9"});
+  expect_failure("plan lenet --policy sublinear --weigh luck --backend null", 1, {"luck"});
+  expect_failure("plan lenet --policy recursive --recursion 0 --backend null", 1, {"--recursion"});
+  expect_failure("plan lenet --policy vdnn-all --algorithms magic --backend null", 1, {"magic", "fastest"});
   expect_failure("plan lenet --backend tpu", 1, {"tpu"});
   expect_failure("plan lenet --rules mine --backend null", 1, {"mine"});
   expect_failure("train lenet --optimizer adagrad --backend null", 1, {"adagrad"});

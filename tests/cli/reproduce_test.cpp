@@ -59,6 +59,23 @@ TEST(ReproduceCommand, EveryMismatchHasANote) {
   }
 }
 
+TEST(ReproduceCommand, SublinearPlansStaySmall) {
+  const ProgramRun run = run_tide("reproduce sublinear --json --only figure5,figure6");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  ASSERT_EQ(result["experiments"].size(), 2U);
+  const auto value = [&](std::size_t experiment, std::string_view what) {
+    for (const json& entry : result["experiments"][experiment]["values"])
+      if (entry["what"] == what) return entry["ours"].get<double>();
+    ADD_FAILURE() << what;
+    return 0.0;
+  };
+  EXPECT_LT(value(0, "1001 layers, sublinear plan"), 7);
+  EXPECT_LE(value(0, "growth with depth, sublinear plan"), 0.55);
+  EXPECT_GT(value(1, "sharing over sublinear plan, longest"), 4);
+  EXPECT_EQ(result["experiments"][0]["series"]["figure5_memory"]["rows"].size(), 5U);
+}
+
 TEST(ReproduceCommand, FiguresComeAsFiles) {
   const TemporaryFolder folder;
   const ProgramRun run =

@@ -63,5 +63,7 @@ struct Experiment {
 
 // Wang et al., SuperNeurons (PPoPP 2018), in the paper's order.
 [[nodiscard]] std::span<const Experiment> superneurons_experiments();
+// Chen et al., Training Deep Nets with Sublinear Memory Cost (2016).
+[[nodiscard]] std::span<const Experiment> sublinear_experiments();
 
 }  // namespace tide::reproduce
