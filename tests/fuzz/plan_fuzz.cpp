@@ -100,8 +100,13 @@ struct Counts {
 constexpr std::size_t kMostPersistent = 512;  // storages of a random network
 
 // Every way to plan, with budgets from just above the floor up.
-PlannerOptions random_planner(std::mt19937& random) {
+PlannerOptions random_planner(const Step& step, std::mt19937& random) {
   PlannerOptions options;
+  options.recursion = 1 + static_cast<std::int32_t>(random() % 3);
+  options.weigh_by_cost = random() % 2 == 0;
+  options.algorithms = static_cast<Algorithms>(random() % 2);
+  if (random() % 3 == 0)
+    for (const std::string& layer : step.layer_names) options.mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
   options.in_place = random() % 4 != 0;
   options.recompute = static_cast<Recompute>(random() % 4);
   options.cache = random() % 3 != 0;
@@ -165,7 +170,7 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
     ++counts.executed;
   };
   for (const Policy& policy : policies()) {
-    PlannerOptions options = random_planner(random);
+    PlannerOptions options = random_planner(step, random);
     options.memory = budget;
     PlanResult result = make_plan(policy, step, cost, options);
     expect(result.plan.has_value() == (result.floor <= budget), seed, policy.name, "feasible is not floor <= budget");
