@@ -47,7 +47,13 @@ BudgetArguments CostArguments::resolve(BudgetArguments budget) const {
 }
 
 std::string CostArguments::source(const CostModel& model) const {
-  return profile.empty() ? fmt::format("modelled ({})", model.name()) : fmt::format("measured ({})", profile);
+  return profile.empty() ? fmt::format("modelled ({})", model.name()) : fmt::format("measured ({}{})", profile, missing_text(model));
+}
+
+std::string missing_text(const CostModel& model) {
+  const auto* const profile = dynamic_cast<const ProfileModel*>(&model);
+  if (profile == nullptr || profile->missing() == 0) return "";
+  return "; it lacks some of these tasks or was taken with another backend: those are modelled";
 }
 
 }  // namespace tide

@@ -27,4 +27,7 @@ struct CostArguments {
   [[nodiscard]] std::string source(const CostModel& model) const;
 };
 
+// Something to add where a profile could not answer for all tasks; empty where it could.
+[[nodiscard]] std::string missing_text(const CostModel& model);
+
 }  // namespace tide

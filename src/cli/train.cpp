@@ -7,6 +7,7 @@
 
 #include "base/size_text.h"
 #include "cli/command.h"
+#include "cli/cost_options.h"
 #include "cli/data.h"
 #include "cli/link_rate.h"
 #include "cli/options.h"
@@ -173,6 +174,9 @@ int run(const Arguments& arguments) {
              session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
              session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
              session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+
+  if (const std::string missing = missing_text(session.cost()); !missing.empty() && session_options.cost)
+    fmt::print(stderr, "tide: planned with {}{}\n", arguments.profile, missing);
 
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);

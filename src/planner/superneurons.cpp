@@ -46,6 +46,7 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   PlanResult at_rest = plan_liveness(step, cost, merged);
   at_rest.floor = floor.bytes;
   at_rest.bottleneck_task = floor.task;
+  if (!options.memory) return at_rest;
   // Unless memory is so short that only slow algorithms have room for their workspaces.
   constexpr double kWorthMoving = 1.05;
   if (at_rest.plan && simulate(*at_rest.plan, cost).seconds <= kWorthMoving * ideal_seconds(step, cost)) return at_rest;

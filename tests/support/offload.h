@@ -80,7 +80,9 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
                                                            : new_index[static_cast<std::size_t>(op)];
   };
   phase.residencies.clear();
-  Bytes host;
+  Bytes host;  // above what is there already
+  for (const Residency& r : old.residencies)
+    if (r.tier == Tier::host) host = std::max(host, r.address + aligned_bytes(old, r));
   for (const Residency& r : old.residencies) {
     Residency renumbered = r;
     renumbered.first = renumber(r.first);
