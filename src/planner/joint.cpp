@@ -128,13 +128,13 @@ class JointPlanner {
   }
 
   void mark_drop(TensorId tensor) {
-    std::vector<TensorId> todo{tensor};
-    while (!todo.empty()) {
-      const TensorId next = todo.back();
-      todo.pop_back();
+    std::vector<TensorId> pending{tensor};
+    while (!pending.empty()) {
+      const TensorId next = pending.back();
+      pending.pop_back();
       if (techniques_.drops[next.index()]) continue;
       techniques_.drops[next.index()] = true;
-      for_each_transient_source(next, [&](TensorId source) { todo.push_back(source); });
+      for_each_transient_source(next, [&](TensorId source) { pending.push_back(source); });
     }
   }
 
@@ -164,16 +164,16 @@ class JointPlanner {
     }
   }
   void spread_need(TensorId tensor, std::int32_t position, std::vector<std::int32_t>& needed) const {
-    std::vector<TensorId> todo{tensor};
-    while (!todo.empty()) {
-      const TensorId next = todo.back();
-      todo.pop_back();
+    std::vector<TensorId> pending{tensor};
+    while (!pending.empty()) {
+      const TensorId next = pending.back();
+      pending.pop_back();
       for (const Operand& operand : step_.operands_of(facts_.replay(next))) {
         if (operand.access != Access::read || operand.role != Role::x) continue;
         auto& source = needed[operand.tensor.index()];
         if (source <= position) continue;
         source = position;
-        if (is_transient(operand.tensor)) todo.push_back(operand.tensor);
+        if (is_transient(operand.tensor)) pending.push_back(operand.tensor);
       }
     }
   }
