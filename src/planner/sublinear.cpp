@@ -57,6 +57,10 @@ MirrorCounts counts_of_layers(const Step& step, const PlannerOptions& options) {
   if (std::all_of(layers.begin(), layers.end(), [](std::int32_t count) { return count == 0; }) &&
       options.mirror.empty())
     return {};
+  constexpr std::int32_t kMost = 1000;  // each takes a little memory to plan with
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (layers[l] < 0 || layers[l] > kMost)
+      throw Error("layer '{}': its mirror count is {}; it must be from 0 to {}", step.layer_names[l], layers[l], kMost);
   MirrorCounts counts(step.ordered_tasks, 0);
   for (std::size_t t = 0; t < counts.size(); ++t) counts[t] = layers[step.tasks[t].layer.index()];
   return counts;

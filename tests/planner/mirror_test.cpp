@@ -65,6 +65,8 @@ TEST(Mirror, CountsOfTheOptionsGoBeforeTheNetworksOwn) {
   PlannerOptions options;
   options.mirror = {{"c1", 0}, {"c2", 1}};
   EXPECT_EQ(replays(*plan("sublinear", step, options).plan), (std::map<std::string, int>{{"c2", 1}}));
+  options.mirror = {{"c1", 1'000'000'000}};
+  EXPECT_THROW((void)plan("sublinear", step, options), Error);
   options.mirror = {{"c9", 1}};
   try {
     (void)plan("sublinear", step, options);
