@@ -78,7 +78,8 @@ TEST_P(Recomputing, VdnnOverASlowLink) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, Recomputing, test::zoo_cases(), test::zoo_case_name);
+INSTANTIATE_TEST_SUITE_P(Zoo, Recomputing, test::few_zoo_cases(), test::zoo_case_name);
+INSTANTIATE_TEST_SUITE_P(Slow, Recomputing, test::zoo_cases(), test::zoo_case_name);
 
 }  // namespace
 }  // namespace tide
