@@ -157,6 +157,9 @@ void Executor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, k
 
 void Executor::stage_entries(Bytes input_ahead) {
   const Step& step = *phase_->step;
+  if (!input_ahead.is_zero() && input_ahead + input_bytes(step) > arena_.size())
+    throw Error("the next batch of {} bytes does not fit behind byte {} of the arena's {}", input_bytes(step).count(),
+                input_ahead.count(), arena_.size().count());
   std::vector<TensorClass> classes(step.storages.size(), TensorClass::parameter);
   for (const Tensor& tensor : step.tensors)
     if (tensor.tensor_class == TensorClass::input || tensor.tensor_class == TensorClass::metric)

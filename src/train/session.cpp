@@ -87,19 +87,18 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
                                                      .precision = options.precision,
                                                      .deterministic = options.deterministic,
                                                      .one_algorithm = options.deterministic});
+  PlannerOptions planner = options.planner;
+  session->reserve(variants.front(), planner);
   if (!options.cost && options.measure) {
     std::vector<Step> steps;
-    for (const Bytes limit : fuse_limits(options.planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
+    for (const Bytes limit : fuse_limits(planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
     session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
                                            options.executor.link_bytes_per_second);
   }
   if (!session->options_.cost)
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
-  PlannerOptions planner = options.planner;
-  std::optional<PlanResult> too_small;
-  session->reserve(variants.front(), planner);
-  too_small = session->plan_variants(policy, variants, planner);
+  std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
   if (too_small && planner.memory != options.planner.memory) {
     // So close to the floor there is nothing to reserve.
     session->variants_.clear();
@@ -114,7 +113,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
     too_small = session->plan_variants(policy, variants, planner);
   }
   if (too_small) return *std::move(too_small);
-  session->allocate();
+  session->allocate(variants.front());
   session->first_ = session->find(variants.front()).executor.get();
   session->initialize();
   return session;
@@ -168,7 +167,7 @@ void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   if (planner.memory) *planner.memory -= bytes;
 }
 
-void Session::allocate() {
+void Session::allocate(const StepVariant& first) {
   Bytes device, host, disk;
   for (const auto& [variant, planned] : variants_) {
     device = std::max(device, summarize(planned.plan).peak_bytes);
@@ -183,8 +182,8 @@ void Session::allocate() {
   const Tiers tiers(*arena_, host_.get(), disk_.get());
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
-    // The room is for one of them, which training runs again and again.
-    if (ahead && variant == variants_.rbegin()->first) executor.input_ahead = device;
+    // The room is for one of them, and was reserved for its batch.
+    if (ahead && variant == first) executor.input_ahead = device;
     planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, executor);
   }
 }

@@ -123,7 +123,7 @@ class Session {
                                                         PlannerOptions planner);
   void reserve(const StepVariant& variant, PlannerOptions& planner);
   // Memory for the largest variant, and an executor for each.
-  void allocate();
+  void allocate(const StepVariant& first);
 
   NetworkPtr network_;
   SessionOptions options_;
