@@ -109,16 +109,16 @@ void StepFacts::find_droppable() {
     for (const Operand& operand : step_.operands_of(TaskId(t))) {
       if (operand.access == Access::read) continue;
       const std::size_t made = operand.tensor.index();
-      const bool remade = operand.role == Role::y || operand.role == Role::indices;
-      if (remade) reach[made] = std::max(reach[made], sources);
+      if (operand.role != Role::y && operand.role != Role::indices) continue;
       // A replay makes everything anew that the task made, so none of it may have given its
       // bytes to something else by then.
-      const auto still_there = [&](const Operand& other) {
-        const StorageId bytes = step_.tensor(other.tensor).storage;
-        return other.access == Access::read || newest[bytes.index()] == other.tensor || last_use(other.tensor) >= last_use_[made];
-      };
-      droppable_[made] = again.valid() && remade && sources >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent &&
-                         std::all_of(step_.operands_of(again).begin(), step_.operands_of(again).end(), still_there);
+      std::int32_t remade = sources;
+      for (const Operand& other : step_.operands_of(again.valid() ? again : TaskId(t))) {
+        const bool keeps_bytes = newest[step_.tensor(other.tensor).storage.index()] == other.tensor;
+        if (other.access != Access::read && other.tensor != operand.tensor && !keeps_bytes) remade = std::min(remade, last_use(other.tensor));
+      }
+      reach[made] = std::max(reach[made], remade);
+      droppable_[made] = remade >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent;
     }
   }
 }
