@@ -61,6 +61,7 @@ json write_step(const Step& step) {
           {"fused", step.options.fuse},
           {"fuse_limit", step.options.fuse_limit.count()},
           {"activations", static_cast<int>(step.options.activations)},
+          {"part", static_cast<int>(step.options.part)},
           {"optimizer",
            {{"kind", static_cast<int>(o.kind)}, {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2},
             {"epsilon", o.epsilon}, {"weight_decay", o.weight_decay}, {"clip_norm", o.clip_norm}}},
@@ -125,6 +126,9 @@ Step read_step(const json& source) {
   step.options.fuse = source.value("fused", false);
   step.options.fuse_limit = Bytes(std::max<std::int64_t>(source.value("fuse_limit", std::int64_t{0}), 0));
   step.options.activations = source.value("activations", 0) == static_cast<int>(DataType::bf16) ? DataType::bf16 : DataType::f32;
+  const int part = source.value("part", 0);
+  if (part < 0 || part >= kParts) throw Error("part {} is unknown", part);
+  step.options.part = static_cast<Part>(part);
   const json& optimizer = source.at("optimizer");
   OptimizerOptions& o = step.options.optimizer;
   const int kind = optimizer.at("kind").get<int>();

@@ -3,6 +3,7 @@
 // Nothing here knows a device.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,10 @@ struct PlannerOptions {
   bool weigh_by_cost = true;             // sublinear: where the budget leaves room, keep what takes longest to run
   std::int32_t recursion = 1;            // recursive: how many results are kept on each level
   Algorithms algorithms = Algorithms::fastest;  // vdnn-conv, vdnn-all
+  // Makes the rounds of a step whose batch is cut into sub-batches, for the policies that choose their size
+  // (see rounds.h); none: the batch stays whole.
+  std::function<Step(std::int64_t samples, Part part)> cut = {};
+  Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.

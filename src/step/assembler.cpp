@@ -12,6 +12,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.training && !network_->has_loss())
     throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
                 network_->name);
+  if (!options.training && options.part != Part::whole) throw Error("a step that does not train has no gradients to add up in rounds");
   if (options.rules == Rules::superneurons && options.fuse)
     throw Error("layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
@@ -45,11 +46,17 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   }
   make_persistent_tensors();
   find_gradient_needs();
-  for (const LayerId id : order) forward(id);
-  if (options.training) {
-    for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
-    if (options.optimizer.clip_norm > 0) update_all_clipped();
-    update_together(TensorId());
+  if (options.part != Part::whole) make_persistent_gradients();
+  if (options.part == Part::update) {
+    update_all();
+  } else {
+    for (const LayerId id : order) forward(id);
+    if (options.training)
+      for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
+    if (options.training && options.part == Part::whole) {
+      if (options.optimizer.clip_norm > 0) update_all();
+      update_together(TensorId());
+    }
   }
   step_.ordered_tasks = static_cast<std::uint32_t>(step_.tasks.size());
   make_replays();
@@ -157,6 +164,20 @@ void StepAssembler::make_persistent_tensors() {
     for (std::size_t k = 0; k < current.statistics.size(); ++k)
       statistics_[l].push_back(new_persistent(current.statistics[k], TensorClass::running_statistics, LayerId(l),
                                               k == 0 ? Role::running_mean : Role::running_variance));
+  }
+}
+
+// What rounds add up and the update reads.
+void StepAssembler::make_persistent_gradients() {
+  for (const Layer& current : network_->layers) {
+    if (!trains(current)) continue;
+    for (std::size_t k = 0; k < current.parameters.size(); ++k) {
+      ParameterState& state = parameters_[current.parameters[k].index()];
+      if (state.gradient.valid()) continue;
+      state.gradient = new_persistent(current.parameters[k], TensorClass::parameter_gradient, state.layer, k == 0 ? Role::d_weight : Role::d_bias);
+      if (step_.options.part == Part::first_round) step_.storages.back().entry = TensorId();
+      state.written = step_.options.part == Part::later_round;
+    }
   }
 }
 

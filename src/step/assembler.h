@@ -26,7 +26,8 @@ class StepAssembler {
   struct ParameterState {
     TensorId value;     // before the update
     TensorId first_moment, second_moment;
-    TensorId gradient;  // invalid until its first contribution
+    TensorId gradient;  // invalid until its first contribution, unless it persists
+    bool written = false;  // whether something is in it to add to
     std::int32_t expected = 0, arrived = 0;  // layers that use it in backward: all, and through so far
     LayerId layer;      // the first that uses it, for names
   };
@@ -44,6 +45,7 @@ class StepAssembler {
   // Declares the results of the newest task that share an operand's storage already.
   void declare_in_place();
   void make_persistent_tensors();
+  void make_persistent_gradients();
   void find_gradient_needs();
 
   // forward.cpp
@@ -71,7 +73,7 @@ class StepAssembler {
   void update(ParameterId parameter, TensorId norm);
   void update_together(TensorId norm);  // those that wait
   void new_update(std::span<const ParameterId> parameters, TensorId norm);
-  void update_all_clipped();
+  void update_all();  // behind the backward pass, clipped where the options say so
 
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return network_->layer(id); }

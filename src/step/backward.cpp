@@ -36,7 +36,8 @@ void StepAssembler::contribute(Value value, TensorId gradient, LayerId from) {
 
 TensorId StepAssembler::parameter_gradient(ParameterId parameter, Role role, LayerId id, Access& access) {
   ParameterState& state = parameters_[parameter.index()];
-  access = state.gradient.valid() ? Access::accumulate : Access::write;
+  access = state.written ? Access::accumulate : Access::write;
+  state.written = true;
   if (!state.gradient.valid()) {
     const Shape& shape = network_->parameters[parameter.index()].shape;
     state.gradient = new_tensor(TensorClass::parameter_gradient, shape, id, role);
@@ -49,7 +50,8 @@ void StepAssembler::arrive(ParameterId parameter) {
   // Only when the last layer that uses the parameter is through, frozen ones included:
   // their backward still reads the old value.
   ParameterState& state = parameters_[parameter.index()];
-  if (++state.arrived == state.expected && state.gradient.valid() && step_.options.optimizer.clip_norm == 0)
+  const bool at_once = step_.options.optimizer.clip_norm == 0 && step_.options.part == Part::whole;
+  if (++state.arrived == state.expected && state.gradient.valid() && at_once)
     update(parameter, TensorId());
 }
 

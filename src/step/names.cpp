@@ -27,6 +27,11 @@ std::string_view kind_name(TaskKind kind) {
 
 std::string_view rules_name(Rules rules) { return rules == Rules::minimal ? "minimal" : "superneurons"; }
 
+std::string_view part_name(Part part) {
+  constexpr std::array<std::string_view, kParts> names{"whole", "first-round", "later-round", "update"};
+  return names[static_cast<std::size_t>(part)];
+}
+
 std::string task_name(const Step& step, TaskId id) {
   const Task& task = step.task(id);
   if (task.kind == TaskKind::norm) return "gradient norm";

@@ -133,14 +133,26 @@ struct OptimizerOptions {
   double clip_norm = 0;  // 0: no clipping
 };
 
+// A training step whose batch is cut into sub-batches is made of rounds, which add up the gradients of the
+// parameters, and of one update. Gradients persist from part to part.
+enum class Part : std::uint8_t {
+  whole,         // not cut
+  first_round,   // forward and backward of the first sub-batch: gradients are written
+  later_round,   // of another one: gradients are added to
+  update,        // norm and updates
+};
+inline constexpr int kParts = static_cast<int>(Part::update) + 1;
+[[nodiscard]] std::string_view part_name(Part part);
+
 struct StepOptions {
-  std::int64_t batch = 1;
+  std::int64_t batch = 1;  // samples of this step: in a round, those of the sub-batch
   Rules rules = Rules::minimal;
   bool training = true;  // false: forward only, with running statistics and no dropout
   OptimizerOptions optimizer = {};
   bool fuse = false;                         // see fuse.h; minimal rules only
   Bytes fuse_limit = {};                     // for the tensors of one fused addition; 0: none
   DataType activations = DataType::f32;      // storage of layer outputs and their gradients; or bf16
+  Part part = Part::whole;
 };
 
 struct Step {

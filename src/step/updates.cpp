@@ -41,14 +41,17 @@ void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId
   declare_in_place();
 }
 
-void StepAssembler::update_all_clipped() {
+void StepAssembler::update_all() {
   std::vector<NewOperand> operands;
   for (const ParameterState& state : parameters_)
     if (state.gradient.valid()) operands.push_back({Role::gradient, state.gradient});
   if (operands.empty()) return;
-  const TensorId norm = new_tensor(TensorClass::saved_state, Shape{1, 1, 1, 1}, LayerId(), Role::norm);
-  operands.push_back({Role::norm, norm, Access::write});
-  new_task(TaskKind::norm, LayerId(0), 0, operands);
+  TensorId norm;
+  if (step_.options.optimizer.clip_norm > 0) {
+    norm = new_tensor(TensorClass::saved_state, Shape{1, 1, 1, 1}, LayerId(), Role::norm);
+    operands.push_back({Role::norm, norm, Access::write});
+    new_task(TaskKind::norm, LayerId(0), 0, operands);
+  }
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (parameters_[p].gradient.valid()) update(ParameterId(p), norm);
   update_together(norm);
