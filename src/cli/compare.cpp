@@ -31,8 +31,8 @@ int run(const Arguments& arguments) {
   const std::optional<Bytes>& memory = options.memory;
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
-  const auto build = [&](Bytes fuse_limit) { return arguments.cost.build(arguments.step, network, arguments.inference, fuse_limit); };
-  const double ideal = ideal_seconds(build(Bytes()), cost);
+  const auto build = [&](const StepChoice& choice) { return arguments.cost.build(arguments.step, network, arguments.inference, choice); };
+  const double ideal = ideal_seconds(build({}), cost);
 
   Table table({{"policy"},
                {"fits"},

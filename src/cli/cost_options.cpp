@@ -29,10 +29,10 @@ std::shared_ptr<const CostModel> CostArguments::model() const {
 }
 
 Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& network, bool inference,
-                          Bytes fuse_limit) const {
-  if (device.empty()) return arguments.build(network, inference, fuse_limit);
+                          const StepChoice& choice) const {
+  if (device.empty()) return arguments.build(network, inference, choice);
   if (!arguments.backend.empty()) throw Error("--device and --backend do not go together: give one of them");
-  Step step = build_step(network, arguments.options(!inference, fuse_limit));
+  Step step = build_step(network, arguments.options(!inference, choice));
   annotate_for(step, find_device(device).rates());
   return step;
 }

@@ -20,7 +20,7 @@ struct CostArguments {
   // The step of these arguments. With --device its algorithms are that device's; without,
   // the backend's.
   [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference,
-                           Bytes fuse_limit) const;
+                           const StepChoice& choice) const;
   // The budget, where "--memory device" is all that --device has.
   [[nodiscard]] BudgetArguments resolve(BudgetArguments budget) const;
   // How the times came about, for people: "modelled (k40c)".

@@ -67,14 +67,14 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
     problem.build = [&](std::int64_t n) {
       ModelArguments model = arguments.model;
       model.model = with_unknown(model.model, n);
-      return arguments.cost.build(arguments.step, model.load(), false, fuse_limit);
+      return arguments.cost.build(arguments.step, model.load(), false, {fuse_limit});
     };
   } else {
     network = arguments.model.load();
     problem.build = [&](std::int64_t batch) {
       StepArguments step = arguments.step;
       step.batch = batch;
-      return arguments.cost.build(step, network, false, fuse_limit);
+      return arguments.cost.build(step, network, false, {fuse_limit});
     };
   }
   answer.fit = largest_fit(problem);

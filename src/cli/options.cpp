@@ -100,6 +100,11 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--recursion", recursion, "recursive: how many results are kept on each level")->capture_default_str();
   app.add_option("--algorithms", algorithms, "vdnn-conv, vdnn-all: fastest, or smallest in workspace")->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
+  app.add_option("--allow", allow,
+                 "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
+                 "changed, batch norm over sub-batches")->capture_default_str();
+  app.add_option("--sub-batch", sub_batch, "Cut the batch into sub-batches of this many samples; 0: the policy decides, as far as --allow goes")
+      ->capture_default_str();
 }
 
 PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
@@ -122,6 +127,9 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   options.weigh_by_cost = weigh == "time";
   options.recursion = recursion;
   options.algorithms = algorithms_from_name(algorithms);
+  options.allowed = numerics_from_name(allow);
+  if (sub_batch < 0) throw Error("--sub-batch {} is negative", sub_batch);
+  options.sub_batch = sub_batch;
   return options;
 }
 
@@ -182,12 +190,12 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
                                        .one_algorithm = deterministic && !all_algorithms});
 }
 
-StepOptions StepArguments::options(bool training, Bytes fuse_limit) const {
-  return {batch, rule_set(), training, optimizer_options(), fuses(), fuse_limit, activations()};
+StepOptions StepArguments::options(bool training, const StepChoice& choice) const {
+  return {choice.samples > 0 ? choice.samples : batch, rule_set(), training, optimizer_options(), fuses(), choice.fuse_limit, activations(), choice.part};
 }
 
-Step StepArguments::build(const NetworkPtr& network, bool inference, Bytes fuse_limit) const {
-  Step step = build_step(network, options(!inference, fuse_limit));
+Step StepArguments::build(const NetworkPtr& network, bool inference, const StepChoice& choice) const {
+  Step step = build_step(network, options(!inference, choice));
   make()->annotate(step);
   return step;
 }

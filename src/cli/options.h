@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "network/network.h"
-#include "planner/planner.h"
+#include "planner/fusing.h"
 
 namespace tide {
 
@@ -39,6 +39,8 @@ struct PlannerArguments {
   std::int32_t recursion = 1;
   std::string algorithms = "fastest";
   std::string disk_memory;
+  std::int64_t sub_batch = 0;
+  std::string allow = "identical";
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.
   [[nodiscard]] PlannerOptions options(const BudgetArguments& budget) const;
@@ -65,11 +67,11 @@ struct StepArguments {
   [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
   // The paper's rules count layers one by one.
   [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
-  [[nodiscard]] StepOptions options(bool training, Bytes fuse_limit = {}) const;
+  [[nodiscard]] StepOptions options(bool training, const StepChoice& choice = {}) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
   // The step of these arguments, annotated by its backend.
-  [[nodiscard]] Step build(const NetworkPtr& network, bool inference, Bytes fuse_limit) const;
+  [[nodiscard]] Step build(const NetworkPtr& network, bool inference, const StepChoice& choice) const;
 };
 
 // "64x56x56"; throws an Error that quotes the text.

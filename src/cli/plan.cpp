@@ -56,6 +56,7 @@ void print_json(const Arguments& arguments, const Network& network, const PlanRe
   out["host_peak_bytes"] = summary.host_peak_bytes.count();
   out["resting_bytes"] = summary.resting_bytes.count();
   out["phases"] = plan.phases.size();
+  out["rounds"] = summary.rounds;
   out["sub_batch"] = plan.phases.front().step->options.batch;
   out["predicted_seconds"] = predicted;
   out["ideal_seconds"] = ideal;
@@ -89,8 +90,10 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
   fmt::print("  most alive       {} at {}\n", format_size(summary.peak_live_bytes), summary.peak_live_task);
   fmt::print("  data tensors     {} with {} in all; at most {} alive, at step {} ({})\n", summary.data_tensors,
              format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step, summary.peak_task);
-  fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", plan.phases.front().ops.size(),
-             summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
+  if (summary.rounds > 1)
+    fmt::print("  sub-batches      {} rounds of {} samples; gradients are added up: numerics {}\n", summary.rounds,
+               plan.phases.front().step->options.batch, numerics_name(plan.numerics));
+  fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", summary.tasks, summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   if (!summary.host_peak_bytes.is_zero())
     fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n", format_size(summary.host_peak_bytes),
                summary.host_peak_bytes.count(), summary.resting_bytes.is_zero() ? "none" : format_size(summary.resting_bytes));
@@ -112,10 +115,10 @@ int run(const Arguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const Policy& policy = find_policy(arguments.planner.policy);
-  const auto build = [&](Bytes fuse_limit) { return arguments.cost.build(arguments.step, network, arguments.inference, fuse_limit); };
+  const auto build = [&](const StepChoice& choice) { return arguments.cost.build(arguments.step, network, arguments.inference, choice); };
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
-  const double ideal = ideal_seconds(build(Bytes()), cost);
+  const double ideal = ideal_seconds(build({}), cost);
   const PlanResult result = make_fused_plan(policy, build, cost, options);
   if (!result.plan) {
     if (arguments.json) {

@@ -32,15 +32,9 @@ bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {
   return true;
 }
 
-}  // namespace
-
-Plan bind_plan(Plan plan, Step fresh) {
-  const std::string wanted = fingerprint_of(fresh);
-  if (plan.fingerprint != wanted)
-    throw Error("the plan was made for [{}], this run is [{}]; make it again with tide plan --save", plan.fingerprint, wanted);
-  require_valid(plan);
-  if (plan.phases.size() != 1) differ("the phases");
-  const Step& saved = *plan.phases[0].step;
+// The saved phase on the step made here.
+void bind(Phase& phase, Step fresh) {
+  const Step& saved = *phase.step;
   if (saved.tensors.size() != fresh.tensors.size() || saved.tasks.size() != fresh.tasks.size() ||
       saved.operands.size() != fresh.operands.size() || saved.ordered_tasks != fresh.ordered_tasks)
     differ("the tables");
@@ -61,7 +55,21 @@ Plan bind_plan(Plan plan, Step fresh) {
 
   for (std::size_t t = 0; t < fresh.tensors.size(); ++t) fresh.tensors[t].storage = saved.tensors[t].storage;
   fresh.storages = saved.storages;
-  plan.phases[0].step = std::make_shared<const Step>(std::move(fresh));
+  phase.step = std::make_shared<const Step>(std::move(fresh));
+}
+
+}  // namespace
+
+Plan bind_plan(Plan plan, const Step& whole, const std::function<Step(std::int64_t samples, Part part)>& cut) {
+  const std::string wanted = fingerprint_of(whole);
+  if (plan.fingerprint != wanted)
+    throw Error("the plan was made for [{}], this run is [{}]; make it again with tide plan --save", plan.fingerprint, wanted);
+  require_valid(plan);
+  if (plan.phases.size() > 1 && plan.phases.back().step->options.batch != whole.options.batch) differ("the batches");
+  for (Phase& phase : plan.phases) {
+    const StepOptions saved = phase.step->options;
+    bind(phase, saved.part == Part::whole ? whole : cut(saved.batch, saved.part));
+  }
   require_valid(plan);
   return plan;
 }

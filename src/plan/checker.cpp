@@ -82,6 +82,7 @@ std::vector<Finding> check(const Plan& plan, std::size_t limit) {
     checker::check_addresses(phase, clocks, touches, findings);
     checker::check_budget(plan, phase, findings);
   }
+  if (findings.empty()) checker::check_phases(plan, findings);
   return std::move(findings).take();
 }
 

@@ -42,6 +42,7 @@ using Touches = std::vector<Clock>;
 void check_structure(const Phase& phase, Findings& findings);
 void check_values(const Phase& phase, const std::vector<Clock>& clocks, Touches& touches, Findings& findings);
 void check_addresses(const Phase& phase, const std::vector<Clock>& clocks, const Touches& touches, Findings& findings);
+void check_phases(const Plan& plan, Findings& findings);
 void check_budget(const Plan& plan, const Phase& phase, Findings& findings);
 
 // "conv1.y" for messages: the first tensor that lives in a storage.

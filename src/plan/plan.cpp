@@ -9,6 +9,12 @@ std::string_view numerics_name(Numerics numerics) {
   return names[static_cast<std::size_t>(numerics)];
 }
 
+Numerics numerics_from_name(std::string_view name) {
+  for (const Numerics numerics : {Numerics::identical, Numerics::reordered, Numerics::changed})
+    if (name == numerics_name(numerics)) return numerics;
+  throw Error("unknown numerics '{}'; they are identical, reordered and changed", name);
+}
+
 std::string fingerprint_of(const Step& step) {
   const OptimizerOptions& o = step.options.optimizer;
   return fmt::format("{}#{:016x} batch={} rules={} {} optimizer={}/{}/{}/{}/{}/{}/{}{}{} backend={}", step.model,

@@ -66,6 +66,7 @@ enum class Numerics : std::uint8_t {
   changed,    // batch norm over sub-batches
 };
 [[nodiscard]] std::string_view numerics_name(Numerics numerics);
+[[nodiscard]] Numerics numerics_from_name(std::string_view name);
 
 struct Plan {
   std::string policy;

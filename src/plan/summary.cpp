@@ -75,6 +75,7 @@ void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
       step.live_data_tensors = std::max(step.live_data_tensors, usage.tensors[i]);
     }
   }
+  const bool first = summary.steps.empty();
   for (StepUsage& step : list) {
     if (step.step == 0) continue;
     if (step.live_data_bytes > summary.peak_data_bytes) {
@@ -84,8 +85,22 @@ void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
       summary.live_data_tensors_at_peak = step.live_data_tensors;
     }
     summary.max_live_data_tensors = std::max(summary.max_live_data_tensors, step.live_data_tensors);
-    summary.steps.push_back(std::move(step));
+    // Later rounds are like the first, and the update is of no layer.
+    if (first) summary.steps.push_back(std::move(step));
   }
+}
+
+// Of a batch that is cut: those of the round that has most.
+void add_data(const Phase& phase, PlanSummary& summary) {
+  std::int32_t tensors = 0;
+  Bytes bytes;
+  for (const Storage& storage : phase.step->storages) {
+    if (!is_data(storage.tensor_class)) continue;
+    ++tensors;
+    bytes += storage.bytes;
+  }
+  summary.data_tensors = std::max(summary.data_tensors, tensors);
+  summary.data_bytes = std::max(summary.data_bytes, bytes);
 }
 
 void add_classes(const Phase& phase, std::size_t peak, PlanSummary& summary) {
@@ -106,7 +121,7 @@ PlanSummary summarize(const Plan& plan) {
     for (const Residency& r : phase.residencies) {
       Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes : r.tier == Tier::host ? &summary.host_peak_bytes : nullptr;
       if (top != nullptr) *top = std::max(*top, r.address + aligned_bytes(phase, r));
-      if (r.tier == Tier::host && r.first == kEntry) summary.resting_bytes += aligned_bytes(phase, r);
+      if (r.tier == Tier::host && r.first == kEntry && summary.rounds == 0) summary.resting_bytes += aligned_bytes(phase, r);
     }
     for (const Op& op : phase.ops) {
       summary.peak_bytes = std::max(summary.peak_bytes, op.workspace + workspace_of(phase, op).aligned());
@@ -118,11 +133,9 @@ PlanSummary summarize(const Plan& plan) {
       if (op.from == Tier::device) summary.offloaded_bytes += moved;
       if (op.to == Tier::device) summary.prefetched_bytes += moved;
     }
-    for (const Storage& storage : phase.step->storages) {
-      if (!is_data(storage.tensor_class)) continue;
-      ++summary.data_tensors;
-      summary.data_bytes += storage.bytes;
-    }
+    if (phase.step->options.part != Part::update) summary.rounds += phase.repeat;
+    summary.tasks += static_cast<std::int64_t>(std::count_if(phase.ops.begin(), phase.ops.end(), [](const Op& op) { return op.kind == OpKind::run; })) * phase.repeat;
+    add_data(phase, summary);
     const Usage usage = usage_of(phase);
     add_steps(phase, usage, summary);
     const auto peak = std::max_element(usage.live.begin(), usage.live.end());

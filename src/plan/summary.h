@@ -17,6 +17,7 @@ struct StepUsage {
 };
 
 struct PlanSummary {
+  std::int32_t rounds = 0;  // of forward and backward: 1 where the batch is not cut
   Bytes peak_bytes;       // highest device address: all classes, workspaces, copies in flight
   Bytes peak_live_bytes;  // largest sum of bytes alive at one op
   std::string peak_live_task;
@@ -28,7 +29,8 @@ struct PlanSummary {
   std::int32_t live_data_tensors_at_peak = 0, max_live_data_tensors = 0;
   std::int32_t data_tensors = 0;
   Bytes data_bytes;
-  std::int32_t recomputed_tasks = 0;
+  std::int64_t tasks = 0;             // that run, over all rounds
+  std::int32_t recomputed_tasks = 0;  // of them
   Bytes offloaded_bytes, prefetched_bytes;
   std::array<Bytes, kTensorClasses> classes{};  // at the op where most bytes are alive
   Bytes workspace_at_peak;

@@ -9,17 +9,20 @@ std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType acti
   return {Bytes(), Bytes(memory->count() / 3), Bytes(memory->count() / 6)};
 }
 
-PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost, const PlannerOptions& options) {
-  Step whole = build(Bytes());
+PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost, PlannerOptions options) {
+  Step whole = build({});
+  Bytes limit;
+  options.cut = [&](std::int64_t samples, Part part) { return build({limit, samples, part}); };
   if (!options.memory || !whole.options.fuse) return make_plan(policy, std::move(whole), cost, options);
   std::optional<PlanResult> best;
   double best_seconds = 0, seconds_planning = 0, seconds_checking = 0;
   constexpr double kGoodEnough = 1.1;  // of the time with unlimited memory
   const double enough = kGoodEnough * ideal_seconds(whole, cost);
   std::size_t tasks = 0;  // of the step before: the same number is the same step
-  for (const Bytes limit : fuse_limits(options.memory, whole.options.activations)) {
+  for (const Bytes tried : fuse_limits(options.memory, whole.options.activations)) {
+    limit = tried;
     if (best && best->plan && best_seconds <= enough) break;
-    Step step = limit.is_zero() ? whole : build(limit);
+    Step step = limit.is_zero() ? whole : build({limit});
     if (step.tasks.size() == tasks) continue;
     tasks = step.tasks.size();
     PlanResult result = make_plan(policy, std::move(step), cost, options);

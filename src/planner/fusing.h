@@ -9,8 +9,13 @@
 
 namespace tide {
 
-// Makes a step with additions fused up to a limit (StepOptions::fuse_limit).
-using BuildStep = std::function<Step(Bytes fuse_limit)>;
+// What is open about a step.
+struct StepChoice {
+  Bytes fuse_limit = {};     // see StepOptions
+  std::int64_t samples = 0;  // of a part; 0: the batch
+  Part part = Part::whole;
+};
+using BuildStep = std::function<Step(const StepChoice& choice)>;
 
 // The limits that make_fused_plan() tries within a budget: the first fuses everything.
 [[nodiscard]] std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType activations);
@@ -18,6 +23,6 @@ using BuildStep = std::function<Step(Bytes fuse_limit)>;
 // make_plan() over the steps that `build` makes for the budget: the fastest plan, or where there
 // is none, the answer of the smallest floor.
 [[nodiscard]] PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
-                                         const PlannerOptions& options);
+                                         PlannerOptions options);
 
 }  // namespace tide

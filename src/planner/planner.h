@@ -67,6 +67,7 @@ struct PlannerOptions {
   // Makes the rounds of a step whose batch is cut into sub-batches, for the policies that choose their size
   // (see rounds.h); none: the batch stays whole.
   std::function<Step(std::int64_t samples, Part part)> cut = {};
+  std::int64_t sub_batch = 0;              // every policy cuts the batch so; 0: those that choose do
   Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
 };
 

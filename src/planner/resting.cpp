@@ -5,6 +5,7 @@
 #include "plan/timeline.h"
 #include "planner/in_place.h"
 #include "planner/layout.h"
+#include "planner/rounds.h"
 
 namespace tide {
 namespace {
@@ -100,7 +101,7 @@ Bytes excess(Step step, const PlannerOptions& options) {
 PlanResult plan_automatic(const Policy& policy, const Step& step, const CostModel& cost, PlannerOptions options) {
   options.rest_in_host.emplace();
   const Candidates candidates(step, cost);
-  if (candidates.empty() || !options.memory) return policy.plan(step, cost, options);
+  if (candidates.empty() || !options.memory) return plan_cut(policy.plan, step, cost, options);
   Bytes enough = std::min(excess(step, options), candidates.bytes());
   // Little would be gained where they are a small part of memory.
   constexpr std::int64_t kSmallPart = 8;
@@ -125,7 +126,7 @@ PlanResult plan_automatic(const Policy& policy, const Step& step, const CostMode
   for (const Bytes amount : amounts) {
     if (best.plan && best_seconds <= (hurried ? kGoodEnough : 1) * ideal) break;
     options.rest_in_host = candidates.first(amount);
-    PlanResult result = policy.plan(step, cost, options);
+    PlanResult result = plan_cut(policy.plan, step, cost, options);
     const double seconds = result.plan ? simulate(*result.plan, cost).seconds / (amount.is_zero() ? kWorthMoving : 1) : 0;
     if (best.plan && (!result.plan || seconds >= best_seconds)) continue;
     best = std::move(result);
@@ -134,7 +135,7 @@ PlanResult plan_automatic(const Policy& policy, const Step& step, const CostMode
   // What is feasible does not depend on what was fastest.
   options.rest_in_host = candidates.first(candidates.bytes());
   options.memory = Bytes();
-  PlanResult least = policy.plan(step, cost, options);
+  PlanResult least = plan_cut(policy.plan, step, cost, options);
   best.floor = least.floor;
   best.bottleneck_task = std::move(least.bottleneck_task);
   return best;
@@ -171,13 +172,13 @@ PlanResult plan_with_parameters(const Policy& policy, Step step, const CostModel
     if (options.parameters == Parameters::host)
       throw Error("policy '{}' keeps parameters on the device; use auto, superneurons or offload for --parameters host", policy.name);
     options.rest_in_host.reset();
-    return policy.plan(std::move(step), cost, options);
+    return plan_cut(policy.plan, step, cost, options);
   }
-  if (options.rest_in_host || options.parameters == Parameters::device) return policy.plan(std::move(step), cost, options);
+  if (options.rest_in_host || options.parameters == Parameters::device) return plan_cut(policy.plan, step, cost, options);
   if (options.parameters == Parameters::automatic) return plan_automatic(policy, step, cost, std::move(options));
   const Candidates candidates(step, cost);
   options.rest_in_host = candidates.first(candidates.bytes());
-  return policy.plan(std::move(step), cost, options);
+  return plan_cut(policy.plan, step, cost, options);
 }
 
 }  // namespace tide

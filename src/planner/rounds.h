@@ -8,12 +8,20 @@
 
 namespace tide {
 
-// The plan of `plan` for each part; the answer of the worst part where one does not fit.
-// REQUIRES: options.cut; 1 <= sub_batch <= batch of `step`, the whole one.
+// The plan of `plan` for each part, as phases; the answer of the most demanding part where one does
+// not fit. With all of the batch in one sub-batch, the plan of the whole step.
+// REQUIRES: options.cut, unless sub_batch is the batch of `step`, the whole one; 1 <= sub_batch <= it.
 [[nodiscard]] PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_batch, const CostModel& cost,
                                      const PlannerOptions& options);
 
+// In the sub-batches that the options ask for, or as `plan` does it. Throws an Error where what they ask
+// for would change the numbers more than they allow.
+[[nodiscard]] PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options);
+
 // What cutting its batch does to the numbers of a step.
 [[nodiscard]] Numerics numerics_of_rounds(const Step& step);
+
+// Whether the policies may cut the batch of a step: there is a way to, and the numbers may change so far.
+[[nodiscard]] bool may_cut(const Step& step, const PlannerOptions& options);
 
 }  // namespace tide

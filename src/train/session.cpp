@@ -19,14 +19,19 @@ namespace tide {
 
 namespace {
 
-// Where a plan keeps what persists, in table order. All variants must agree on it: they
+// What lasts from step to step, which not all that persists does: gradients of rounds, metrics.
+bool lasts(const Storage& storage) {
+  return storage.persistent && storage.tensor_class != TensorClass::parameter_gradient && storage.tensor_class != TensorClass::metric;
+}
+
+// Where a plan keeps what lasts, in table order. All variants must agree on it: they
 // work on the same parameters.
 using Place = std::pair<Tier, Bytes>;
 std::vector<Place> persistent_places(const Plan& plan) {
   const Phase& phase = plan.phases.front();
   std::vector<std::pair<StorageId, Place>> found;
   for (const Residency& r : phase.residencies)
-    if (r.first == kEntry && phase.step->storage(r.storage).persistent) found.push_back({r.storage, {r.tier, r.address}});
+    if (r.first == kEntry && lasts(phase.step->storage(r.storage))) found.push_back({r.storage, {r.tier, r.address}});
   std::sort(found.begin(), found.end());
   std::vector<Place> places;
   for (const auto& [storage, place] : found) places.push_back(place);
@@ -91,7 +96,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   session->reserve(variants.front(), planner);
   if (!options.cost && options.measure) {
     std::vector<Step> steps;
-    for (const Bytes limit : fuse_limits(planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), limit)));
+    for (const Bytes limit : fuse_limits(planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), {limit})));
     session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
                                            options.executor.link_bytes_per_second);
   }
@@ -119,9 +124,9 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   return session;
 }
 
-Step Session::build(const StepVariant& variant, Bytes fuse_limit) const {
-  Step step = build_step(network_, {variant.batch, options_.rules, variant.training, options_.optimizer, options_.fuse,
-                                    fuse_limit, options_.activations});
+Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
+  Step step = build_step(network_, {choice.samples > 0 ? choice.samples : variant.batch, options_.rules, variant.training,
+                                    options_.optimizer, options_.fuse, choice.fuse_limit, options_.activations, choice.part});
   backend_->annotate(step);
   return step;
 }
@@ -137,11 +142,13 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
     if (variants_.contains(variant)) continue;
     Planned& planned = variants_[variant];
     if (options_.plan && variant == order.front()) {
-      planned.plan = bind_plan(*options_.plan, build(variant, options_.plan->phases.front().step->options.fuse_limit));
+      const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
+      planned.plan = bind_plan(*options_.plan, build(variant, {limit}),
+                               [&](std::int64_t samples, Part part) { return build(variant, {limit, samples, part}); });
       require_budget(planned.plan, options_);
     } else {
       PlanResult result = make_fused_plan(
-          policy, [&](Bytes fuse_limit) { return build(variant, fuse_limit); }, cost(), planner);
+          policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
       if (!result.plan) return result;
       planned.plan = std::move(*result.plan);
     }
@@ -158,7 +165,7 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
 void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   constexpr std::int64_t kSmallPart = 50;
   if (backend_->host_addressable()) return;
-  const Step step = build(variant, Bytes());
+  const Step step = build(variant, {});
   const Bytes bytes = input_bytes(step);
   const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(), static_cast<std::int64_t>(step.tasks.size())));
   if (planner.memory && recorded < *planner.memory) *planner.memory -= recorded.aligned();
@@ -219,7 +226,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
                   .update_count = static_cast<std::int64_t>(steps_) + 1,
                   .first_sample = 0,
                   .global_batch = variant.batch});
-  if (executor.is_recorded() && static_cast<std::int64_t>(next.size()) == variant.batch) {
+  if (executor.works_ahead() && static_cast<std::int64_t>(next.size()) == variant.batch) {
     load(planned, data, next);
     executor.send_ahead();
     planned.loaded_data = &data;

@@ -12,7 +12,7 @@
 
 #include "executor/executor.h"
 #include "plan/summary.h"
-#include "planner/planner.h"
+#include "planner/fusing.h"
 #include "train/dataset.h"
 
 namespace tide {
@@ -117,7 +117,7 @@ class Session {
   [[nodiscard]] std::vector<StateEntry> state_entries() const;
   void initialize();
   // A variant's step as the backend runs it.
-  [[nodiscard]] Step build(const StepVariant& variant, Bytes fuse_limit) const;
+  [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;
   // The result of a variant that does not fit; none where all do.
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
                                                         PlannerOptions planner);

@@ -94,8 +94,8 @@ TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
   const Device device = find_device("h200").rates();
   const DeviceModel cost(device);
   const auto network = std::make_shared<Network>(make_model("resnet50"));
-  const BuildStep build = [&](Bytes limit) {
-    Step step = build_step(network, {.batch = 320, .fuse = true, .fuse_limit = limit});
+  const BuildStep build = [&](const StepChoice& choice) {
+    Step step = build_step(network, {.batch = 320, .fuse = true, .fuse_limit = choice.fuse_limit});
     annotate_for(step, device);
     return step;
   };
@@ -104,7 +104,7 @@ TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
   const PlanResult result = make_fused_plan(find_policy("auto"), build, cost, options);
   ASSERT_TRUE(result.plan);
   // Half of the memory of an unlimited step for a tenth of its time.
-  EXPECT_LE(simulate(*result.plan, cost).seconds, 1.1 * ideal_seconds(build(Bytes()), cost));
+  EXPECT_LE(simulate(*result.plan, cost).seconds, 1.1 * ideal_seconds(build({}), cost));
   // Without host memory nothing moves, and it still fits.
   options.host_memory = Bytes();
   const PlanResult alone = make_fused_plan(find_policy("auto"), build, cost, options);

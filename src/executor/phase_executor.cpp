@@ -1,0 +1,344 @@
+#include "executor/phase_executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tide {
+namespace {
+
+std::string storage_name(const Step& step, StorageId storage) {
+  for (std::size_t t = 0; t < step.tensors.size(); ++t)
+    if (step.tensors[t].storage == storage) return tensor_name(step, TensorId(t));
+  return fmt::format("storage {}", storage.value());
+}
+
+std::string_view reason(const std::exception_ptr& error, std::string& text) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& caught) {
+    text = caught.what();
+  } catch (...) {
+    text = "an unknown exception";
+  }
+  return text;
+}
+
+}  // namespace
+
+PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& tiers, const ExecutorOptions& options)
+    : backend_(backend),
+      arena_(tiers.device),
+      phase_(&phase),
+      link_(backend, options.link_bytes_per_second),
+      record_(options.record) {
+  find_memory(tiers);
+  prepare();
+  if (!backend_.host_addressable()) stage_entries(options.input_ahead);
+  if (options.guard && backend_.host_addressable()) {
+    std::vector<std::byte*> stays, workspaces;
+    for (const Residency& r : phase_->residencies) stays.push_back(locate(r.tier, r.address));
+    for (const Op& op : phase_->ops) workspaces.push_back(arena_.at(op.workspace));
+    guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
+  }
+  if (record_) timeline_.spans.resize(ops_.size());
+  const bool uses_disk =
+      std::any_of(phase_->ops.begin(), phase_->ops.end(), [](const Op& op) { return op.to == Tier::disk; });
+  if (!guard_ && !uses_disk && options.link_bytes_per_second <= 0) record_step();
+  const bool copies =
+      std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
+  if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
+}
+
+Bytes input_bytes(const Step& step) {
+  Bytes sum;
+  for (const Storage& storage : step.storages)
+    if (storage.entry.valid() && step.tensor(storage.entry).tensor_class == TensorClass::input) sum += storage.bytes.aligned();
+  return sum;
+}
+
+void PhaseExecutor::find_memory(const Tiers& tiers) {
+  std::array<Bytes, kTiers> needed;
+  for (const Residency& r : phase_->residencies) {
+    Bytes& top = needed[static_cast<std::size_t>(r.tier)];
+    top = std::max(top, r.address + aligned_bytes(*phase_, r));
+  }
+  Bytes& device = needed[static_cast<std::size_t>(Tier::device)];
+  for (const Op& op : phase_->ops)
+    if (op.kind == OpKind::run)
+      device = std::max(device, op.workspace + phase_->step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
+  if (device > arena_.size())
+    throw Error("the plan needs {} bytes of device memory, the arena has {}", device.count(), arena_.size().count());
+
+  const Bytes host = needed[static_cast<std::size_t>(Tier::host)];
+  if (!host.is_zero() && tiers.host == nullptr) own_host_ = std::make_unique<Arena>(backend_, host, Tier::host);
+  host_ = own_host_ ? own_host_.get() : tiers.host;
+  if (host_ != nullptr && host > host_->size())
+    throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
+
+  const Bytes disk = needed[static_cast<std::size_t>(Tier::disk)];
+  disk_ = tiers.disk;
+  if (!disk.is_zero() && disk_ == nullptr)
+    throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory",
+                disk.count());
+  if (!disk.is_zero() && disk > disk_->size())
+    throw Error("the plan needs {} bytes of disk, the spill file has {}", disk.count(), disk_->size().count());
+}
+
+std::byte* PhaseExecutor::locate(Tier tier, Bytes address) const {
+  if (tier == Tier::disk) return nullptr;
+  return tier == Tier::device ? arena_.at(address) : host_->at(address);
+}
+
+void PhaseExecutor::prepare() {
+  const Step& step = *phase_->step;
+  const std::size_t count = phase_->ops.size();
+  entry_.resize(step.storages.size());
+  // Where each storage is, tier by tier, op by op.
+  std::vector<std::vector<std::uint32_t>> begins(count);
+  std::array<std::vector<Bytes>, kTiers> current;
+  for (auto& tier : current) tier.resize(step.storages.size());
+  const auto enter = [&](const Residency& r) {
+    current[static_cast<std::size_t>(r.tier)][r.storage.index()] = r.address;
+  };
+  std::vector<Bytes> tops(count);
+  for (std::uint32_t r = 0; r < phase_->residencies.size(); ++r) {
+    const Residency& residency = phase_->residencies[r];
+    const Bytes end = residency.tier == Tier::device ? residency.address + aligned_bytes(*phase_, residency) : Bytes();
+    if (residency.first == kEntry) {
+      enter(residency);
+      entry_[residency.storage.index()] = locate(residency.tier, residency.address);
+      entry_top_ = std::max(entry_top_, end);
+    } else {
+      const auto first = static_cast<std::size_t>(residency.first);
+      begins[first].push_back(r);
+      tops[first] = std::max(tops[first], end);
+    }
+  }
+
+  const auto& device = current[static_cast<std::size_t>(Tier::device)];
+  ops_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Op& op = phase_->ops[i];
+    Prepared& prepared = ops_[i];
+    for (const std::uint32_t r : begins[i]) enter(phase_->residencies[r]);
+    prepared.top = tops[i];
+    prepared.lane = op.lane;
+    if (op.kind == OpKind::copy) {
+      prepare_copy(op, current, prepared);
+      continue;
+    }
+    prepared.kernel = backend_.prepare(step, op.task, op.algorithm);
+    prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
+    for (const Operand& operand : step.operands_of(op.task))
+      addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()]));
+    const Bytes workspace = step.algorithms_of(op.task)[op.algorithm].workspace;
+    if (workspace.is_zero()) continue;
+    prepared.workspace = arena_.at(op.workspace);
+    prepared.top = std::max(prepared.top, op.workspace + workspace.aligned());
+  }
+}
+
+void PhaseExecutor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current,
+                            Prepared& prepared) const {
+  const auto address = [&](Tier tier) { return current[static_cast<std::size_t>(tier)][op.storage.index()]; };
+  prepared.copy_bytes = phase_->step->storage(op.storage).bytes;
+  prepared.copy_from = locate(op.from, address(op.from));
+  prepared.copy_to = locate(op.to, address(op.to));
+  prepared.file_offset = address(Tier::disk);
+  if (op.to == Tier::disk)
+    prepared.route = Route::spill;
+  else if (op.from == Tier::disk)
+    prepared.route = Route::fetch;
+  else
+    prepared.route = op.to == Tier::device ? Route::in : Route::out;
+}
+
+void PhaseExecutor::stage_entries(Bytes input_ahead) {
+  const Step& step = *phase_->step;
+  if (!input_ahead.is_zero() && input_ahead + input_bytes(step) > arena_.size())
+    throw Error("the next batch of {} bytes does not fit behind byte {} of the arena's {}", input_bytes(step).count(),
+                input_ahead.count(), arena_.size().count());
+  std::vector<TensorClass> classes(step.storages.size(), TensorClass::parameter);
+  for (const Tensor& tensor : step.tensors)
+    if (tensor.tensor_class == TensorClass::input || tensor.tensor_class == TensorClass::metric)
+      classes[tensor.storage.index()] = tensor.tensor_class;
+  std::vector<Staging::Entry> entries;
+  for (const Residency& r : phase_->residencies) {
+    const TensorClass kind = classes[r.storage.index()];
+    if (r.first != kEntry || r.tier != Tier::device || kind == TensorClass::parameter) continue;
+    entries.push_back(
+        {r.storage, locate(r.tier, r.address), step.storage(r.storage).bytes, kind == TensorClass::input});
+  }
+  staging_ = std::make_unique<Staging>(backend_, std::move(entries), input_ahead.is_zero() ? nullptr : arena_.at(input_ahead));
+}
+
+// What the plan says about order becomes that of the queue: lanes keep theirs, waits are kept
+// where they go to another lane.
+void PhaseExecutor::record_step() {
+  queue_ = backend_.make_queue(record_);
+  if (!queue_) return;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const Prepared& op = ops_[i];
+    const int lane = static_cast<int>(op.lane);
+    try {
+      for (const std::int32_t wait : phase_->ops[i].waits)
+        if (ops_[static_cast<std::size_t>(wait)].lane != op.lane) queue_->wait(lane, static_cast<std::size_t>(wait));
+      if (op.kernel)
+        queue_->run(i, op.kernel, Launch{addresses_.data() + op.first_address, op.workspace, nullptr});
+      else
+        queue_->copy(lane, i, op.copy_to, op.copy_from, op.copy_bytes);
+    } catch (...) {
+      throw failure(i, std::current_exception());
+    }
+  }
+  queue_->finish();
+}
+
+void PhaseExecutor::move(const Prepared& op) {
+  switch (op.route) {
+    case Route::out:
+    case Route::in: return link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+    case Route::spill: return disk_->write(op.file_offset, op.copy_from, op.copy_bytes);
+    case Route::fetch: return disk_->read(op.file_offset, op.copy_to, op.copy_bytes);
+  }
+}
+
+void PhaseExecutor::run_op(std::size_t index) {
+  const auto now = [this] { return std::chrono::duration<double>(Clock::now() - start_).count(); };
+  const Prepared& op = ops_[index];
+  const double begin = record_ ? now() : 0;
+  if (op.kernel)
+    op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
+  else
+    move(op);
+  count(op, totals_[static_cast<std::size_t>(op.lane)]);
+  if (record_ && op.kernel) backend_.synchronize();
+  if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, now()};
+}
+
+void PhaseExecutor::count(const Prepared& op, Totals& totals) const {
+  totals.top = std::max(totals.top, op.top);
+  if (!op.kernel) totals.moved[static_cast<std::size_t>(op.route)] += op.copy_bytes;
+}
+
+void PhaseExecutor::run_in_order() {
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    if (guard_) guard_->before(i);
+    try {
+      run_op(i);
+    } catch (...) {
+      throw failure(i, std::current_exception());
+    }
+    if (guard_) guard_->after(i);
+  }
+}
+
+void PhaseExecutor::start(const StepState& state) {
+  state_ = &state;
+  totals_ = {};
+  if (guard_) guard_->begin_step();
+  if (staging_) staging_->send();
+  backend_.begin_step(state);
+  start_ = Clock::now();
+  if (queue_) return queue_->launch();
+  if (lanes_) {
+    const Lanes::Outcome outcome = lanes_->run_step();
+    if (outcome.error) throw failure(outcome.op, outcome.error);
+  } else {
+    run_in_order();
+  }
+  backend_.synchronize();
+}
+
+void PhaseExecutor::finish() {
+  if (queue_) {
+    queue_->synchronize();
+    for (const Prepared& op : ops_) count(op, totals_[static_cast<std::size_t>(op.lane)]);
+  }
+  timeline_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  if (queue_ && record_)
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const StepQueue::Span span = queue_->span(i);
+      timeline_.spans[i] = {static_cast<std::int32_t>(i), span.begin, span.end};
+    }
+  high_water_ = std::max(high_water_, entry_top_);
+  for (const Totals& totals : totals_) high_water_ = std::max(high_water_, totals.top);
+  if (staging_) staging_->fetch();
+  if (guard_) guard_->end_step();
+}
+
+Error PhaseExecutor::failure(std::size_t index, const std::exception_ptr& error) const {
+  const Op& op = phase_->ops[index];
+  const Step& step = *phase_->step;
+  std::string text;
+  if (op.kind == OpKind::run) return Error("{} failed: {}", task_name(step, op.task), reason(error, text));
+  return Error("copying {} from {} to {} ({} bytes) failed: {}", storage_name(step, op.storage), tier_name(op.from),
+               tier_name(op.to), step.storage(op.storage).bytes.count(), reason(error, text));
+}
+
+Bytes PhaseExecutor::total(Route route) const {
+  Bytes sum;
+  for (const Totals& totals : totals_) sum += totals.moved[static_cast<std::size_t>(route)];
+  return sum;
+}
+
+std::byte* PhaseExecutor::entry_address(StorageId storage) const {
+  std::byte* const address = entry_[storage.index()];
+  if (address == nullptr) throw Error("storage {} has no memory between steps", storage.value());
+  return address;
+}
+
+std::byte* PhaseExecutor::host_view(StorageId storage) const {
+  std::byte* const staged = staging_ ? staging_->find(storage) : nullptr;
+  return staged != nullptr ? staged : entry_address(storage);
+}
+
+std::span<float> PhaseExecutor::input() {
+  if (staging_) staging_->forget_ahead();
+  const Step& step = *phase_->step;
+  for (const Tensor& tensor : step.tensors)
+    if (tensor.tensor_class == TensorClass::input && tensor.role == Role::x)
+      return {reinterpret_cast<float*>(host_view(tensor.storage)),
+              static_cast<std::size_t>(tensor.shape.elements())};
+  return {};
+}
+
+std::span<std::int32_t> PhaseExecutor::labels() {
+  if (staging_) staging_->forget_ahead();
+  const Step& step = *phase_->step;
+  for (const Tensor& tensor : step.tensors)
+    if (tensor.tensor_class == TensorClass::input && tensor.role == Role::labels)
+      return {reinterpret_cast<std::int32_t*>(host_view(tensor.storage)),
+              static_cast<std::size_t>(tensor.shape.elements())};
+  return {};
+}
+
+void PhaseExecutor::send_ahead() {
+  if (staging_) staging_->send_ahead();
+}
+
+Metric PhaseExecutor::metric() const {
+  Metric total;
+  const Step& step = *phase_->step;
+  for (const Tensor& tensor : step.tensors) {
+    if (tensor.tensor_class != TensorClass::metric) continue;
+    float values[2];
+    std::memcpy(values, host_view(tensor.storage), sizeof values);
+    const Shape& output = step.network->layer(tensor.layer).outputs.front();
+    const auto answers = static_cast<double>(step.options.batch * output.height * output.width);
+    total.loss += static_cast<double>(values[0]) / answers;
+    total.correct += static_cast<double>(values[1]);
+    total.answers += answers;
+  }
+  return total;
+}
+
+void PhaseExecutor::write(TensorId tensor, std::span<const float> values) {
+  backend_.write_tensor(*phase_->step, tensor, values, host_view(phase_->step->tensor(tensor).storage));
+}
+
+void PhaseExecutor::read(TensorId tensor, std::span<float> values) const {
+  backend_.read_tensor(*phase_->step, tensor, host_view(phase_->step->tensor(tensor).storage), values);
+}
+
+}  // namespace tide

@@ -1,0 +1,170 @@
+// Follows one phase of a plan on a backend. Everything is resolved at construction (kernels,
+// addresses, whom each op waits for); a run then goes through flat tables: it decides nothing,
+// looks nothing up and allocates nothing.
+//
+// Lanes run side by side (lanes.h): tasks on the calling thread, copies on threads of their
+// own. With the guard on, everything runs on the calling thread in the plan's total order,
+// which is one of the orders that the lanes allow: poison and canaries of a stay may only be
+// touched while no op on any lane uses the memory.
+//
+// On a backend that records steps (StepQueue) the whole phase is recorded at construction and
+// launched as one. That leaves no moment between ops at which the host could do something: the
+// guard is ignored, as on any backend whose memory the host cannot address, and a plan with a
+// disk tier or a slowed-down link runs op by op through the lanes instead.
+//
+// Not thread safe: one step at a time.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/arena.h"
+#include "executor/guard.h"
+#include "executor/lanes.h"
+#include "executor/link.h"
+#include "executor/staging.h"
+#include "memory/spill_file.h"
+#include "plan/plan.h"
+#include "plan/timeline.h"
+
+namespace tide {
+
+struct ExecutorOptions {
+  // Canaries behind every stay and poison in every freed or fresh one, so that a wrong
+  // plan or a kernel that writes too far is caught in the step where it happens.
+#ifdef NDEBUG
+  bool guard = false;
+#else
+  bool guard = true;
+#endif
+  bool record = false;  // fill timeline()
+  // Above 0: copies between device and host are slowed down to this, each way, as on a link
+  // of that speed.
+  double link_bytes_per_second = 0;
+  // Where in the device arena, beyond the plan, there is room for the next inputs; 0: nowhere.
+  Bytes input_ahead = {};
+};
+
+// Of all that the host fills in before a step.
+[[nodiscard]] Bytes input_bytes(const Step& step);
+
+// The memory of a job, shared by its step variants. Without a host arena an executor
+// allocates what its plan needs.
+struct Tiers {
+  Tiers(Arena& device_memory, Arena* host_memory = nullptr, SpillFile* spill_file = nullptr)
+      : device(device_memory), host(host_memory), disk(spill_file) {}
+  Arena& device;
+  Arena* host;
+  SpillFile* disk;
+};
+
+// Over all loss layers.
+struct Metric {
+  double loss = 0;     // mean over the batch's positions, weighted over loss layers
+  double correct = 0;  // answers
+  double answers = 0;  // labels in the batch
+};
+
+class PhaseExecutor {
+ public:
+  // REQUIRES: what Executor requires. All of these outlive it.
+  PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& tiers, const ExecutorOptions& options);
+
+  // Where the phase was recorded, start() returns while the device works: the next batch may be
+  // filled in before finish() waits. Elsewhere all is done in start().
+  void start(const StepState& state);
+  void finish();
+  [[nodiscard]] bool is_recorded() const { return queue_ != nullptr; }
+  // Between start() and finish(): what was filled in for the next step goes to the device already,
+  // where it has room for it.
+  void send_ahead();
+
+  // The samples, in NHWC order, and their labels: fill before each start().
+  [[nodiscard]] std::span<float> input();
+  [[nodiscard]] std::span<std::int32_t> labels();
+  [[nodiscard]] Metric metric() const;
+
+  // Values between steps, in logical order. REQUIRES: the tensor's storage is persistent.
+  void write(TensorId tensor, std::span<const float> values);
+  void read(TensorId tensor, std::span<float> values) const;
+
+  [[nodiscard]] const Step& step() const { return *phase_->step; }
+  // The highest address that any run so far handed out.
+  [[nodiscard]] Bytes high_water() const { return high_water_; }
+  // Of the last run, between device and host.
+  [[nodiscard]] Bytes copied_out() const { return total(Route::out); }
+  [[nodiscard]] Bytes copied_in() const { return total(Route::in); }
+  // Of the last run, between host and disk.
+  [[nodiscard]] Bytes spilled() const { return total(Route::spill); }
+  [[nodiscard]] Bytes fetched() const { return total(Route::fetch); }
+  // Of the last run, with ExecutorOptions::record.
+  [[nodiscard]] const Timeline& timeline() const { return timeline_; }
+
+ private:
+  // The ways that copies go: device to host, back, host to disk, back.
+  enum class Route : std::uint8_t { out, in, spill, fetch };
+  static constexpr int kRoutes = 4;
+
+  struct Prepared {
+    Kernel kernel;                    // run; empty: a copy
+    std::uint32_t first_address = 0;  // of its operands in addresses_
+    std::byte* workspace = nullptr;
+    const std::byte* copy_from = nullptr;  // copy; null on disk
+    std::byte* copy_to = nullptr;
+    Bytes file_offset;
+    Bytes copy_bytes;
+    Route route = Route::out;
+    Lane lane = Lane::compute;
+    Bytes top;  // highest address in use from this op on
+  };
+  // What one lane's ops have added up to; each lane writes its own.
+  struct alignas(64) Totals {
+    Bytes top;
+    std::array<Bytes, kRoutes> moved;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  void find_memory(const Tiers& tiers);
+  void prepare();
+  void prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const;
+  // Null on disk.
+  [[nodiscard]] std::byte* locate(Tier tier, Bytes address) const;
+  [[nodiscard]] std::byte* entry_address(StorageId storage) const;
+  // Where the host finds a storage between steps: its copy in staging, where there is one.
+  [[nodiscard]] std::byte* host_view(StorageId storage) const;
+  void stage_entries(Bytes input_ahead);
+  void record_step();
+  void run_op(std::size_t index);
+  void run_in_order();
+  void count(const Prepared& op, Totals& totals) const;
+  void move(const Prepared& op);
+  [[nodiscard]] Error failure(std::size_t index, const std::exception_ptr& error) const;
+  [[nodiscard]] Bytes total(Route route) const;
+
+  Backend& backend_;
+  Arena& arena_;
+  const Phase* phase_;
+  Link link_;
+  std::unique_ptr<Arena> own_host_;  // where none was given
+  Arena* host_ = nullptr;            // null: the plan needs none
+  SpillFile* disk_ = nullptr;
+  std::vector<Prepared> ops_;
+  std::vector<std::byte*> addresses_;
+  std::vector<std::byte*> entry_;  // by storage: its address between steps, or null
+  std::unique_ptr<Guard> guard_;
+  std::unique_ptr<Staging> staging_;  // null: the host can address the device's memory
+  bool record_;
+  Bytes entry_top_;
+  Bytes high_water_;
+  std::array<Totals, kLanes> totals_;
+  const StepState* state_ = nullptr;  // of the step that runs
+  Clock::time_point start_;
+  Timeline timeline_;
+  std::unique_ptr<StepQueue> queue_;  // null: op by op
+  std::unique_ptr<Lanes> lanes_;  // null: one lane only, a guard or a queue. Last: its threads use all of the above
+};
+
+}  // namespace tide

@@ -1,0 +1,142 @@
+#include "planner/rounds.h"
+
+#include <algorithm>
+
+#include "planner/policies.h"
+#include "planner/resting.h"
+
+namespace tide {
+namespace {
+
+// A round's plan for another part that has the same tasks; nothing where it needs other workspaces.
+std::optional<Phase> same_as(const Phase& planned, Step step) {
+  const Step& model = *planned.step;
+  if (model.tasks.size() != step.tasks.size() || model.tensors.size() != step.tensors.size()) return std::nullopt;
+  for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+    const auto& have = model.algorithms_of(TaskId(t));
+    const auto& needed = step.algorithms_of(TaskId(t));
+    if (have.size() != needed.size()) return std::nullopt;
+    for (std::size_t a = 0; a < have.size(); ++a)
+      if (needed[a].workspace > have[a].workspace) return std::nullopt;
+  }
+  // The storages are the planner's decision; which of them begin with a value is the step's.
+  std::vector<Storage> storages = model.storages;
+  for (std::size_t t = 0; t < step.tensors.size(); ++t) {
+    const Storage& own = step.storage(step.tensors[t].storage);
+    Storage& shared = storages[model.tensors[t].storage.index()];
+    if (own.persistent) shared.entry = own.entry;
+    if (own.bytes != shared.bytes) return std::nullopt;
+  }
+  for (std::size_t t = 0; t < step.tensors.size(); ++t) step.tensors[t].storage = model.tensors[t].storage;
+  step.storages = std::move(storages);
+  Phase phase = planned;
+  phase.repeat = 1;
+  phase.step = std::make_shared<const Step>(std::move(step));
+  return phase;
+}
+
+// Puts phases together, and keeps the answer of the most demanding one.
+class Rounds {
+ public:
+  Rounds(PolicyFunction plan, const CostModel& cost, const PlannerOptions& options) : plan_(plan), cost_(cost), options_(options) {
+    options_.cut = {};
+    result_.plan.emplace();
+  }
+
+  void add(Step step, std::int32_t repeat) {
+    PlanResult part = plan_(std::move(step), cost_, options_);
+    if (part.floor > result_.floor || result_.bottleneck_task.empty()) {
+      result_.floor = part.floor;
+      result_.bottleneck_task = std::move(part.bottleneck_task);
+    }
+    result_.host_floor = std::max(result_.host_floor, part.host_floor);
+    result_.disk_floor = std::max(result_.disk_floor, part.disk_floor);
+    if (!part.plan) {
+      result_.plan.reset();
+      result_.short_of = part.short_of;
+    }
+    if (!result_.plan) return;
+    part.plan->phases.front().repeat = repeat;
+    result_.plan->phases.push_back(std::move(part.plan->phases.front()));
+  }
+
+  // As the last one added, or planned where that does not do.
+  void add_before(Step step) {
+    if (!result_.plan) return;
+    std::optional<Phase> phase = same_as(result_.plan->phases.back(), step);
+    if (!phase) {
+      add(std::move(step), 1);
+      if (!result_.plan) return;
+      phase = std::move(result_.plan->phases.back());
+      result_.plan->phases.pop_back();
+    }
+    result_.plan->phases.insert(result_.plan->phases.begin(), *std::move(phase));
+  }
+
+  // Nothing of the batch is left by then: all fits, unless parameters have to be fetched.
+  void add_update(Step step) {
+    const Resting resting = resting_storages(step, options_);
+    if (std::find(resting.begin(), resting.end(), true) == resting.end()) plan_ = plan_liveness;
+    add(std::move(step), 1);
+  }
+
+  [[nodiscard]] PlanResult take(Numerics numerics) && {
+    if (result_.plan) result_.plan->numerics = numerics;
+    return std::move(result_);
+  }
+
+ private:
+  PolicyFunction plan_;
+  const CostModel& cost_;
+  PlannerOptions options_;
+  PlanResult result_;
+};
+
+}  // namespace
+
+PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_batch, const CostModel& cost,
+                       const PlannerOptions& options) {
+  const std::int64_t batch = step.options.batch;
+  if (sub_batch == batch) {
+    PlannerOptions uncut = options;
+    uncut.cut = {};
+    return plan(step, cost, uncut);
+  }
+  const std::int64_t full = batch / sub_batch, rest = batch % sub_batch;
+  Rounds rounds(plan, cost, options);
+  if (full > 1) {
+    rounds.add(options.cut(sub_batch, Part::later_round), static_cast<std::int32_t>(full - 1));
+    rounds.add_before(options.cut(sub_batch, Part::first_round));
+  } else {
+    rounds.add(options.cut(sub_batch, Part::first_round), 1);
+  }
+  if (rest > 0) rounds.add(options.cut(rest, Part::later_round), 1);
+  rounds.add_update(options.cut(batch, Part::update));
+  return std::move(rounds).take(numerics_of_rounds(step));
+}
+
+PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options) {
+  // A forward-only step has no gradients to add up.
+  if (options.sub_batch <= 0 || options.sub_batch >= step.options.batch || !step.options.training) return plan(step, cost, options);
+  if (!options.cut) throw Error("this step cannot be cut into sub-batches");
+  if (numerics_of_rounds(step) > options.allowed) {
+    const bool statistics = numerics_of_rounds(step) == Numerics::changed;
+    throw Error("sub-batches {} of {}; allow it with --allow {}{}",
+                statistics ? "change the statistics of the batch norms" : "change the order of the sums", step.model,
+                numerics_name(numerics_of_rounds(step)), statistics ? ", or keep the statistics with --batch-norm exact" : "");
+  }
+  return plan_rounds(plan, step, options.sub_batch, cost, options);
+}
+
+Numerics numerics_of_rounds(const Step& step) {
+  // Statistics of a batch are not those of its parts.
+  const bool statistics = std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
+  return statistics ? Numerics::changed : Numerics::reordered;
+}
+
+bool may_cut(const Step& step, const PlannerOptions& options) {
+  return options.cut && step.options.training && step.options.part == Part::whole && step.options.batch > 1 &&
+         numerics_of_rounds(step) <= options.allowed;
+}
+
+}  // namespace tide
