@@ -81,6 +81,9 @@ struct Plan {
 // Identifies what a plan was made for; a plan runs only where this is the same.
 [[nodiscard]] std::string fingerprint_of(const Step& step);
 
+// Samples of the whole step.
+[[nodiscard]] inline std::int64_t batch_of(const Plan& plan) { return plan.phases.back().step->options.batch; }
+
 // Bytes that residency `r` takes: the storage's, rounded up to the alignment.
 [[nodiscard]] inline Bytes aligned_bytes(const Phase& phase, const Residency& r) {
   return phase.step->storage(r.storage).bytes.aligned(kAlignment);

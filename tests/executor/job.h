@@ -87,15 +87,14 @@ class Job {
 
   // The batch of the golden references, moved on by `offset` batches.
   void set_batch(std::int64_t offset = 0) {
-    for (std::size_t t = 0; t < step().tensors.size(); ++t) {
-      const Tensor& tensor = step().tensors[t];
-      if (tensor.tensor_class != TensorClass::input || tensor.role != Role::x) continue;
-      std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
-      const std::int64_t first = offset * tensor.shape.elements();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = golden::input_value(first + static_cast<std::int64_t>(i));
-      executor_.write(TensorId(t), values);
-    }
+    const Shape shape = step().network->input_sample().with_batch(batch_of(plan_));
+    const std::span<float> input = executor_.input();
+    std::size_t at = 0;
+    for (std::int64_t n = 0; n < shape.batch; ++n)
+      for (std::int64_t h = 0; h < shape.height; ++h)
+        for (std::int64_t w = 0; w < shape.width; ++w)
+          for (std::int64_t c = 0; c < shape.channels; ++c)
+            input[at++] = golden::input_value(offset * shape.elements() + ((n * shape.channels + c) * shape.height + h) * shape.width + w);
     const std::span<std::int32_t> labels = executor_.labels();
     const auto first = offset * static_cast<std::int64_t>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i)
@@ -120,7 +119,7 @@ class Job {
             .learning_rate = learning_rate,
             .update_count = static_cast<std::int64_t>(index) + 1,
             .first_sample = 0,
-            .global_batch = step().options.batch};
+            .global_batch = batch_of(plan_)};
   }
 
   // A persistent value in logical order.

@@ -114,6 +114,36 @@ TEST(BuildStep, VariantsAgreeOnWhatPersists) {
   EXPECT_EQ(persistent(8, true), persistent(5, false));
 }
 
+// Rounds add to gradients that persist, in the same places in every part; only the update updates.
+TEST(BuildStep, PartsOfACutBatchShareTheirGradients) {
+  const NetworkPtr network = share(make_model("lstm:1,8,4"));
+  const auto part = [&](Part which) { return build_step(network, {.batch = 2, .part = which}); };
+  const auto persistent = [](const Step& step) {
+    std::vector<std::pair<std::string, std::int64_t>> list;
+    for (const Storage& storage : step.storages)
+      if (storage.persistent && storage.tensor_class != TensorClass::metric) list.emplace_back(tensor_name(step, storage.exit), storage.bytes.count());
+    return list;
+  };
+  const auto count = [](const Step& step, auto predicate) {
+    return std::count_if(step.operands.begin(), step.operands.end(), [&](const Operand& operand) {
+      return step.tensor(operand.tensor).tensor_class == TensorClass::parameter_gradient && predicate(operand);
+    });
+  };
+  const Step first = part(Part::first_round), later = part(Part::later_round), update = part(Part::update), whole = part(Part::whole);
+  EXPECT_EQ(persistent(first), persistent(later));
+  EXPECT_EQ(persistent(first), persistent(update));
+  const auto written = [](const Operand& operand) { return operand.access == Access::write; };
+  const auto added = [](const Operand& operand) { return operand.access == Access::accumulate; };
+  EXPECT_EQ(count(first, written), count(whole, written));
+  EXPECT_EQ(count(later, written), 0);
+  EXPECT_EQ(count(later, added), count(whole, added) + count(whole, written));
+  for (const Task& task : update.tasks) EXPECT_EQ(task.kind, TaskKind::update);
+  for (const Step& step : {first, later})
+    for (const Task& task : step.tasks) EXPECT_NE(task.kind, TaskKind::update);
+  EXPECT_EQ(first.ordered_tasks + update.ordered_tasks, whole.ordered_tasks);
+  EXPECT_THROW((void)build_step(network, {.training = false, .part = Part::later_round}), Error);
+}
+
 TEST(BuildStep, SharedWeightsAccumulateInOrderAndUpdateOnce) {
   const Step step = build_step(share(make_model("lstm:1,8,4")), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
   std::vector<int> writes(step.tensors.size(), 0), adds(step.tensors.size(), 0);
