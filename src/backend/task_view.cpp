@@ -47,10 +47,10 @@ std::uint32_t TaskView::random_stream() const {
 }
 
 Shape TaskView::input(std::size_t index) const {
-  return step_->network->shape(layer().inputs[index]).with_batch(step_->options.batch);
+  return step_->network->shape(layer().inputs[index]).with_batch(samples());
 }
 
-Shape TaskView::output(std::size_t index) const { return layer().outputs[index].with_batch(step_->options.batch); }
+Shape TaskView::output(std::size_t index) const { return layer().outputs[index].with_batch(samples()); }
 
 std::vector<ChannelPart> channel_parts(const TaskView& view, const std::vector<std::size_t>& positions) {
   std::vector<std::int64_t> channels;

@@ -46,7 +46,10 @@ class TaskView {
     return operands_[position].access == Access::accumulate;
   }
 
-  // Of the layer's inputs and outputs.
+  // Which samples of the batch it works on.
+  [[nodiscard]] std::int64_t first_sample() const { return task().first_sample; }
+  [[nodiscard]] std::int64_t samples() const { return samples_of(*step_, task()); }
+  // Of the layer's inputs and outputs, for these samples.
   [[nodiscard]] Shape input(std::size_t index = 0) const;
   [[nodiscard]] Shape output(std::size_t index = 0) const;
 

@@ -103,6 +103,9 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--allow", allow,
                  "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
                  "changed, batch norm over sub-batches")->capture_default_str();
+  app.add_option("--batch-norm", batch_norm,
+                 "exact: in sub-batches too, batch norm has the statistics of the whole batch; plain: of the sub-batch, which "
+                 "--allow changed has to permit")->capture_default_str();
   app.add_option("--sub-batch", sub_batch, "Cut the batch into sub-batches of this many samples; 0: the policy decides, as far as --allow goes")
       ->capture_default_str();
 }
@@ -128,6 +131,8 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   options.recursion = recursion;
   options.algorithms = algorithms_from_name(algorithms);
   options.allowed = numerics_from_name(allow);
+  if (batch_norm != "plain" && batch_norm != "exact") throw Error("--batch-norm is plain or exact, not '{}'", batch_norm);
+  options.exact_batch_norm = batch_norm == "exact";
   if (sub_batch < 0) throw Error("--sub-batch {} is negative", sub_batch);
   options.sub_batch = sub_batch;
   return options;
@@ -191,7 +196,9 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
 }
 
 StepOptions StepArguments::options(bool training, const StepChoice& choice) const {
-  return {choice.samples > 0 ? choice.samples : batch, rule_set(), training, optimizer_options(), fuses(), choice.fuse_limit, activations(), choice.part};
+  StepOptions options{.batch = batch, .rules = rule_set(), .training = training, .optimizer = optimizer_options(), .fuse = fuses(), .activations = activations()};
+  choice.apply_to(options);
+  return options;
 }
 
 Step StepArguments::build(const NetworkPtr& network, bool inference, const StepChoice& choice) const {

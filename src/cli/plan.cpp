@@ -57,7 +57,7 @@ void print_json(const Arguments& arguments, const Network& network, const PlanRe
   out["resting_bytes"] = summary.resting_bytes.count();
   out["phases"] = plan.phases.size();
   out["rounds"] = summary.rounds;
-  out["sub_batch"] = plan.phases.front().step->options.batch;
+  out["sub_batch"] = sub_batch_of(plan);
   out["predicted_seconds"] = predicted;
   out["ideal_seconds"] = ideal;
   out["plan_seconds"] = result.plan_seconds;
@@ -92,7 +92,10 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
              format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step, summary.peak_task);
   if (summary.rounds > 1)
     fmt::print("  sub-batches      {} rounds of {} samples; gradients are added up: numerics {}\n", summary.rounds,
-               plan.phases.front().step->options.batch, numerics_name(plan.numerics));
+               sub_batch_of(plan), numerics_name(plan.numerics));
+  else if (sub_batch_of(plan) < batch_of(plan))
+    fmt::print("  sub-batches      {} samples at a time between batch norms, which have all {}: numerics {}\n",
+               sub_batch_of(plan), batch_of(plan), numerics_name(plan.numerics));
   fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", summary.tasks, summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   if (!summary.host_peak_bytes.is_zero())
     fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n", format_size(summary.host_peak_bytes),

@@ -51,7 +51,7 @@ double passes(const Step& step, const Task& task) {
 double product_share(const Step& step, const Task& task) {
   const Layer* layer = step.network ? &step.network->layer(task.layer) : nullptr;
   if (layer == nullptr) return 0.8;
-  const auto batch = static_cast<double>(step.options.batch);
+  const auto batch = static_cast<double>(samples_of(step, task));
   const auto in = static_cast<double>(step.network->shape(layer->inputs[0]).per_sample());
   const auto out = static_cast<double>(layer->outputs[0].per_sample());
   return product_utilization(in, out, batch);

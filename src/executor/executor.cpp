@@ -13,19 +13,25 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
     }
     repeats_.push_back(phase.repeat);
     phases_.push_back(std::make_unique<PhaseExecutor>(phase, backend, tiers, options));
+    inputs_.push_back(phases_.back()->inputs());
+    targets_.push_back(phases_.back()->labels());
   }
-  if (rounds_.size() == 1) {
+  if (rounds_.size() == 1 && inputs_.front().size() <= 1) {
     rounds_.clear();
     return;
   }
-  PhaseExecutor& first = *phases_.front();
-  const auto samples = static_cast<std::size_t>(first.step().options.batch);
   std::size_t spans = 0;
-  input_.resize(first.input().size() / samples * static_cast<std::size_t>(batch_));
+  const auto count = [&](const auto& entries) {
+    std::size_t values = 0;
+    for (const Round& round : rounds_)
+      for (const auto& entry : entries[round.phase]) values += entry.size();
+    return values;
+  };
+  input_.resize(count(inputs_));
   if (options.record)
     for (const Phase& phase : plan.phases) spans += phase.ops.size() * static_cast<std::size_t>(phase.repeat);
   timeline_.spans.reserve(spans);
-  labels_.resize(first.labels().size() / samples * static_cast<std::size_t>(batch_));
+  labels_.resize(count(targets_));
 }
 
 void Executor::run(const StepState& state) {
@@ -48,14 +54,17 @@ void Executor::send_ahead() {
 
 void Executor::fill(const Round& round) {
   if (round.samples == 0) return;
-  PhaseExecutor& phase = *phases_[round.phase];
-  const auto take = [&](const auto& batch, auto samples) {
+  const auto take = [&](const auto& batch, const auto& entries) {
     const std::size_t each = batch.size() / static_cast<std::size_t>(batch_);
-    const auto first = batch.begin() + static_cast<std::ptrdiff_t>(each * static_cast<std::size_t>(round.first_sample));
-    std::copy_n(first, samples.size(), samples.begin());
+    auto from = batch.begin() + static_cast<std::ptrdiff_t>(each * static_cast<std::size_t>(round.first_sample));
+    for (const auto& entry : entries) {
+      std::copy_n(from, entry.size(), entry.begin());
+      from += static_cast<std::ptrdiff_t>(entry.size());
+    }
   };
-  take(input_, phase.input());
-  take(labels_, phase.labels());
+  phases_[round.phase]->forget_ahead();
+  take(input_, inputs_[round.phase]);
+  take(labels_, targets_[round.phase]);
 }
 
 void Executor::run_rounds(const StepState& state) {
@@ -91,9 +100,17 @@ void Executor::run_rounds(const StepState& state) {
   }
 }
 
-std::span<float> Executor::input() { return rounds_.empty() ? phases_.front()->input() : std::span(input_); }
+std::span<float> Executor::input() {
+  if (!rounds_.empty()) return input_;
+  phases_.front()->forget_ahead();
+  return inputs_.front().empty() ? std::span<float>() : inputs_.front().front();
+}
 
-std::span<std::int32_t> Executor::labels() { return rounds_.empty() ? phases_.front()->labels() : std::span(labels_); }
+std::span<std::int32_t> Executor::labels() {
+  if (!rounds_.empty()) return labels_;
+  phases_.front()->forget_ahead();
+  return targets_.front().empty() ? std::span<std::int32_t>() : targets_.front().front();
+}
 
 Metric Executor::metric() const { return rounds_.empty() ? phases_.front()->metric() : metric_; }
 

@@ -293,26 +293,6 @@ std::byte* PhaseExecutor::host_view(StorageId storage) const {
   return staged != nullptr ? staged : entry_address(storage);
 }
 
-std::span<float> PhaseExecutor::input() {
-  if (staging_) staging_->forget_ahead();
-  const Step& step = *phase_->step;
-  for (const Tensor& tensor : step.tensors)
-    if (tensor.tensor_class == TensorClass::input && tensor.role == Role::x)
-      return {reinterpret_cast<float*>(host_view(tensor.storage)),
-              static_cast<std::size_t>(tensor.shape.elements())};
-  return {};
-}
-
-std::span<std::int32_t> PhaseExecutor::labels() {
-  if (staging_) staging_->forget_ahead();
-  const Step& step = *phase_->step;
-  for (const Tensor& tensor : step.tensors)
-    if (tensor.tensor_class == TensorClass::input && tensor.role == Role::labels)
-      return {reinterpret_cast<std::int32_t*>(host_view(tensor.storage)),
-              static_cast<std::size_t>(tensor.shape.elements())};
-  return {};
-}
-
 void PhaseExecutor::send_ahead() {
   if (staging_) staging_->send_ahead();
 }

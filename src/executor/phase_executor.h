@@ -82,9 +82,15 @@ class PhaseExecutor {
   // where it has room for it.
   void send_ahead();
 
-  // The samples, in NHWC order, and their labels: fill before each start().
-  [[nodiscard]] std::span<float> input();
-  [[nodiscard]] std::span<std::int32_t> labels();
+  // What was sent ahead is not what the next start() takes.
+  void forget_ahead() {
+    if (staging_) staging_->forget_ahead();
+  }
+
+  // The samples, in NHWC order, and their labels: fill before each start(). Several where the step works on
+  // sub-batches.
+  [[nodiscard]] std::vector<std::span<float>> inputs() const { return entries<float>(Role::x); }
+  [[nodiscard]] std::vector<std::span<std::int32_t>> labels() const { return entries<std::int32_t>(Role::labels); }
   [[nodiscard]] Metric metric() const;
 
   // Values between steps, in logical order. REQUIRES: the tensor's storage is persistent.
@@ -127,6 +133,14 @@ class PhaseExecutor {
   };
   using Clock = std::chrono::steady_clock;
 
+  template <typename Value>
+  [[nodiscard]] std::vector<std::span<Value>> entries(Role role) const {
+    std::vector<std::span<Value>> found;
+    for (const Tensor& tensor : phase_->step->tensors)
+      if (tensor.tensor_class == TensorClass::input && tensor.role == role)
+        found.push_back({reinterpret_cast<Value*>(host_view(tensor.storage)), static_cast<std::size_t>(tensor.shape.elements())});
+    return found;
+  }
   void find_memory(const Tiers& tiers);
   void prepare();
   void prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const;

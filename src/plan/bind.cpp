@@ -22,7 +22,7 @@ bool same(const Task& a, const Task& b) {
   if (a.in_place.size() != b.in_place.size()) return false;
   for (std::size_t i = 0; i < a.in_place.size(); ++i)
     if (a.in_place[i].source != b.in_place[i].source || a.in_place[i].target != b.in_place[i].target) return false;
-  return a.kind == b.kind && a.layer == b.layer && a.first_operand == b.first_operand && a.operand_count == b.operand_count;
+  return a.kind == b.kind && a.layer == b.layer && a.first_sample == b.first_sample && a.first_operand == b.first_operand && a.operand_count == b.operand_count;
 }
 
 bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {

@@ -84,6 +84,12 @@ struct Plan {
 // Samples of the whole step.
 [[nodiscard]] inline std::int64_t batch_of(const Plan& plan) { return plan.phases.back().step->options.batch; }
 
+// Samples that go through the network together.
+[[nodiscard]] inline std::int64_t sub_batch_of(const Plan& plan) {
+  const StepOptions& options = plan.phases.front().step->options;
+  return options.sub_batch > 0 && options.sub_batch < options.batch ? options.sub_batch : options.batch;
+}
+
 // Bytes that residency `r` takes: the storage's, rounded up to the alignment.
 [[nodiscard]] inline Bytes aligned_bytes(const Phase& phase, const Residency& r) {
   return phase.step->storage(r.storage).bytes.aligned(kAlignment);

@@ -38,11 +38,11 @@ json write_step(const Step& step) {
   for (const Operand& o : step.operands)
     operands["rows"].push_back({static_cast<int>(o.role), static_cast<int>(o.access), o.index, o.tensor.value()});
 
-  json tasks = table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place"});
+  json tasks = table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place", "first_sample"});
   for (const Task& t : step.tasks) {
     json pairs = json::array();
     for (const InPlacePair p : t.in_place) pairs.push_back({p.source, p.target});
-    tasks["rows"].push_back({static_cast<int>(t.kind), t.layer.value(), t.step, t.first_operand, t.operand_count, t.algorithms, pairs});
+    tasks["rows"].push_back({static_cast<int>(t.kind), t.layer.value(), t.step, t.first_operand, t.operand_count, t.algorithms, pairs, t.first_sample});
   }
 
   json sets = json::array();
@@ -62,6 +62,7 @@ json write_step(const Step& step) {
           {"fuse_limit", step.options.fuse_limit.count()},
           {"activations", static_cast<int>(step.options.activations)},
           {"part", static_cast<int>(step.options.part)},
+          {"sub_batch", step.options.sub_batch},
           {"optimizer",
            {{"kind", static_cast<int>(o.kind)}, {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2},
             {"epsilon", o.epsilon}, {"weight_decay", o.weight_decay}, {"clip_norm", o.clip_norm}}},
@@ -129,6 +130,7 @@ Step read_step(const json& source) {
   const int part = source.value("part", 0);
   if (part < 0 || part >= kParts) throw Error("part {} is unknown", part);
   step.options.part = static_cast<Part>(part);
+  step.options.sub_batch = std::max<std::int64_t>(source.value("sub_batch", std::int64_t{0}), 0);
   const json& optimizer = source.at("optimizer");
   OptimizerOptions& o = step.options.optimizer;
   const int kind = optimizer.at("kind").get<int>();

@@ -12,8 +12,10 @@ namespace tide {
 // What is open about a step.
 struct StepChoice {
   Bytes fuse_limit = {};     // see StepOptions
-  std::int64_t samples = 0;  // of a part; 0: the batch
+  std::int64_t samples = 0;  // of a part, or of a sub-batch of the whole; 0: the batch
   Part part = Part::whole;
+  // For the options of the step with this batch.
+  void apply_to(StepOptions& options) const;
 };
 using BuildStep = std::function<Step(const StepChoice& choice)>;
 

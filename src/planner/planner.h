@@ -65,9 +65,10 @@ struct PlannerOptions {
   std::int32_t recursion = 1;            // recursive: how many results are kept on each level
   Algorithms algorithms = Algorithms::fastest;  // vdnn-conv, vdnn-all
   // Makes the rounds of a step whose batch is cut into sub-batches, for the policies that choose their size
-  // (see rounds.h); none: the batch stays whole.
+  // (see rounds.h), or the whole step that works on sub-batches; none: the batch stays whole.
   std::function<Step(std::int64_t samples, Part part)> cut = {};
   std::int64_t sub_batch = 0;              // every policy cuts the batch so; 0: those that choose do
+  bool exact_batch_norm = false;  // batch norm keeps the statistics of the whole batch where the batch is cut
   Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
 };
 

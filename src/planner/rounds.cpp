@@ -92,6 +92,10 @@ class Rounds {
   PlanResult result_;
 };
 
+bool normalizes(const Step& step) {
+  return std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
+}
+
 }  // namespace
 
 PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_batch, const CostModel& cost,
@@ -101,6 +105,14 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
     PlannerOptions uncut = options;
     uncut.cut = {};
     return plan(step, cost, uncut);
+  }
+  if (options.exact_batch_norm && normalizes(step)) {
+    // One step that goes through its segments sub-batch by sub-batch.
+    PlannerOptions uncut = options;
+    uncut.cut = {};
+    PlanResult result = plan(options.cut(sub_batch, Part::whole), cost, uncut);
+    if (result.plan) result.plan->numerics = Numerics::reordered;
+    return result;
   }
   const std::int64_t full = batch / sub_batch, rest = batch % sub_batch;
   Rounds rounds(plan, cost, options);
@@ -112,31 +124,30 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
   }
   if (rest > 0) rounds.add(options.cut(rest, Part::later_round), 1);
   rounds.add_update(options.cut(batch, Part::update));
-  return std::move(rounds).take(numerics_of_rounds(step));
+  return std::move(rounds).take(numerics_of_rounds(step, options));
 }
 
 PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options) {
   // A forward-only step has no gradients to add up.
   if (options.sub_batch <= 0 || options.sub_batch >= step.options.batch || !step.options.training) return plan(step, cost, options);
   if (!options.cut) throw Error("this step cannot be cut into sub-batches");
-  if (numerics_of_rounds(step) > options.allowed) {
-    const bool statistics = numerics_of_rounds(step) == Numerics::changed;
+  if (numerics_of_rounds(step, options) > options.allowed) {
+    const bool statistics = numerics_of_rounds(step, options) == Numerics::changed;
     throw Error("sub-batches {} of {}; allow it with --allow {}{}",
                 statistics ? "change the statistics of the batch norms" : "change the order of the sums", step.model,
-                numerics_name(numerics_of_rounds(step)), statistics ? ", or keep the statistics with --batch-norm exact" : "");
+                numerics_name(numerics_of_rounds(step, options)), statistics ? ", or keep the statistics with --batch-norm exact" : "");
   }
   return plan_rounds(plan, step, options.sub_batch, cost, options);
 }
 
-Numerics numerics_of_rounds(const Step& step) {
+Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options) {
   // Statistics of a batch are not those of its parts.
-  const bool statistics = std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
-  return statistics ? Numerics::changed : Numerics::reordered;
+  return normalizes(step) && !options.exact_batch_norm ? Numerics::changed : Numerics::reordered;
 }
 
 bool may_cut(const Step& step, const PlannerOptions& options) {
   return options.cut && step.options.training && step.options.part == Part::whole && step.options.batch > 1 &&
-         numerics_of_rounds(step) <= options.allowed;
+         numerics_of_rounds(step, options) <= options.allowed;
 }
 
 }  // namespace tide

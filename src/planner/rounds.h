@@ -2,6 +2,9 @@
 // the gradients of the parameters, then one update. Every round is planned like a step of its own.
 //
 //   batch 10 in sub-batches of 4:   first(4)  later(4)  later(2)  update
+//
+// A batch norm in a round has the statistics of the round. With exact batch norm the batch is cut
+// within one step instead (StepOptions::sub_batch).
 #pragma once
 
 #include "planner/planner.h"
@@ -19,7 +22,7 @@ namespace tide {
 [[nodiscard]] PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options);
 
 // What cutting its batch does to the numbers of a step.
-[[nodiscard]] Numerics numerics_of_rounds(const Step& step);
+[[nodiscard]] Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options);
 
 // Whether the policies may cut the batch of a step: there is a way to, and the numbers may change so far.
 [[nodiscard]] bool may_cut(const Step& step, const PlannerOptions& options);

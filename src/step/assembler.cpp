@@ -1,5 +1,6 @@
 #include "step/assembler.h"
 
+#include <algorithm>
 #include <map>
 
 #include "step/fuse.h"
@@ -13,30 +14,34 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
     throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
                 network_->name);
   if (!options.training && options.part != Part::whole) throw Error("a step that does not train has no gradients to add up in rounds");
+  if (options.sub_batch < 0) throw Error("sub-batches of {} samples are not possible", options.sub_batch);
+  if (options.sub_batch > 0 && (!options.training || options.part != Part::whole || options.rules != Rules::minimal))
+    throw Error("exact batch norm over sub-batches is for whole training steps under the rules minimal");
   if (options.rules == Rules::superneurons && options.fuse)
     throw Error("layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
     throw Error("layer outputs are stored as fp32 or bf16");
   if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
-  if (options.fuse) network_ = std::make_shared<Network>(fuse_layers(*network_, options.batch, options.activations, options.fuse_limit));
+  const bool fuse = options.fuse && options.sub_batch == 0;
+  if (fuse) network_ = std::make_shared<Network>(fuse_layers(*network_, options.batch, options.activations, options.fuse_limit));
   step_.network = network_;
   step_.options = options;
+  step_.options.fuse = fuse;
   step_.model = network_->name;
   step_.algorithm_sets.push_back({Algorithm{"default", Bytes{}}});
   for (const Layer& layer : network_->layers) {
     step_.layer_names.push_back(layer.name);
     step_.layer_kinds.push_back(layer.kind);
-    first_value_.push_back(values_.size());
-    values_.resize(values_.size() + layer.outputs.size());
+    first_value_.push_back(value_count_);
+    value_count_ += layer.outputs.size();
   }
   const std::size_t layers = network_->layers.size();
-  gradients_.resize(values_.size());
-  second_gradients_.resize(values_.size());
   number_.resize(layers, 0);
   needs_.resize(layers, false);
   saved_mean_.resize(layers);
   saved_deviation_.resize(layers);
-  saved_indices_.resize(layers);
+  metrics_.resize(layers);
+  make_chunks();
   statistics_.resize(layers);
 
   const std::vector<LayerId> order = execution_order(*network_);
@@ -50,9 +55,10 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.part == Part::update) {
     update_all();
   } else {
-    for (const LayerId id : order) forward(id);
-    if (options.training)
-      for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
+    if (is_exact())
+      run_exact(order);
+    else
+      run_whole(order);
     if (options.training && options.part == Part::whole) {
       if (options.optimizer.clip_norm > 0) update_all();
       update_together(TensorId());
@@ -108,6 +114,7 @@ void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number, 
   task.kind = kind;
   task.layer = layer;
   task.step = number;
+  task.first_sample = chunk_->first_sample;
   task.first_operand = static_cast<std::uint32_t>(step_.operands.size());
   task.operand_count = static_cast<std::uint32_t>(operands.size());
   for (const NewOperand& operand : operands)
@@ -143,6 +150,20 @@ void StepAssembler::declare_in_place() {
     else if (const auto source = sources.find(storage); source != sources.end())
       task.in_place.push_back({source->second, position});
   }
+}
+
+void StepAssembler::make_chunks() {
+  const std::int64_t batch = step_.options.batch;
+  const std::int64_t samples = is_exact() ? std::min(step_.options.sub_batch, batch) : batch;
+  for (std::int64_t first = 0; first < batch; first += samples) {
+    Chunk chunk{.first_sample = first, .samples = std::min(samples, batch - first), .values = {}, .gradients = {}, .second_gradients = {}, .saved_indices = {}, .labels = {}};
+    chunk.values.resize(value_count_);
+    chunk.gradients.resize(value_count_);
+    chunk.second_gradients.resize(value_count_);
+    chunk.saved_indices.resize(network_->layers.size());
+    chunks_.push_back(std::move(chunk));
+  }
+  chunk_ = &chunks_.front();
 }
 
 void StepAssembler::make_persistent_tensors() {

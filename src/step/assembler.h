@@ -16,6 +16,16 @@ struct NewOperand {
   std::int16_t index = 0;
 };
 
+// The samples that tasks work on together: all of the batch, or one of the sub-batches it is cut into.
+struct Chunk {
+  std::int64_t first_sample = 0, samples = 0;
+  std::vector<TensorId> values;            // by flat value
+  std::vector<TensorId> gradients;         // by flat value: the sum so far
+  std::vector<TensorId> second_gradients;  // by flat value: to be added to that by sums_gradients()
+  std::vector<TensorId> saved_indices;     // by layer
+  TensorId labels;
+};
+
 class StepAssembler {
  public:
   StepAssembler(NetworkPtr network, const StepOptions& options);
@@ -45,8 +55,20 @@ class StepAssembler {
   // Declares the results of the newest task that share an operand's storage already.
   void declare_in_place();
   void make_persistent_tensors();
+  void make_chunks();
   void make_persistent_gradients();
   void find_gradient_needs();
+
+  // passes.cpp
+  void run_whole(const std::vector<LayerId>& order);
+  void run_exact(const std::vector<LayerId>& order);
+  void find_levels(const std::vector<LayerId>& order);
+  void forward_statistics(LayerId layer);
+  void forward_normalize(LayerId layer);
+  void backward_sums(LayerId layer);
+  void backward_spread(LayerId layer);
+  [[nodiscard]] bool is_exact() const { return step_.options.sub_batch > 0; }
+  [[nodiscard]] bool is_last_chunk() const { return chunk_ == &chunks_.back(); }
 
   // forward.cpp
   void forward(LayerId layer);
@@ -77,11 +99,11 @@ class StepAssembler {
 
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return network_->layer(id); }
-  [[nodiscard]] Shape batch_shape(Value value) const { return network_->shape(value).with_batch(step_.options.batch); }
+  [[nodiscard]] Shape batch_shape(Value value) const { return network_->shape(value).with_batch(chunk_->samples); }
   [[nodiscard]] std::size_t flat(Value value) const {
     return first_value_[value.layer.index()] + static_cast<std::size_t>(value.output);
   }
-  [[nodiscard]] TensorId value_tensor(Value value) const { return values_[flat(value)]; }
+  [[nodiscard]] TensorId value_tensor(Value value) const { return chunk_->values[flat(value)]; }
   [[nodiscard]] TensorId output_tensor(LayerId id, std::int32_t output = 0) const { return value_tensor({id, output}); }
   [[nodiscard]] StorageId storage_of(TensorId id) const { return step_.tensors[id.index()].storage; }
   // Whether backward makes a gradient for this value.
@@ -92,16 +114,19 @@ class StepAssembler {
   NetworkPtr network_;
   Step step_;
   std::vector<std::size_t> first_value_;  // by layer: its first value in the flat tables
-  std::vector<TensorId> values_;          // by flat value
-  std::vector<TensorId> gradients_;       // by flat value: the sum so far
-  std::vector<TensorId> second_gradients_;  // by flat value: to be added to that by sums_gradients()
+  std::size_t value_count_ = 0;
+  std::vector<Chunk> chunks_;
+  Chunk* chunk_ = nullptr;                // at work
   std::vector<ParameterId> small_;        // parameters that wait to be updated together
   std::vector<std::int32_t> number_;      // by layer: its forward step
   std::vector<bool> needs_;               // by layer: something at or before it is trained
   std::vector<ParameterState> parameters_;
-  std::vector<TensorId> saved_mean_, saved_deviation_, saved_indices_;  // by layer
-  std::vector<std::vector<TensorId>> statistics_;                       // by layer: running mean, variance
-  TensorId labels_;
+  std::vector<TensorId> saved_mean_, saved_deviation_;  // by layer
+  std::vector<TensorId> metrics_;                       // by layer
+  std::vector<std::vector<TensorId>> statistics_;       // by layer: running mean, variance
+  // Exact batch norm: by layer, how many batch norms are on the longest way to it, and the sums of backward.
+  std::vector<std::int32_t> level_;
+  std::vector<TensorId> scale_sums_, shift_sums_;
 };
 
 }  // namespace tide

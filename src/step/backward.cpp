@@ -15,8 +15,8 @@ bool StepAssembler::sums_gradients(Value value) const {
 }
 
 void StepAssembler::contribute(Value value, TensorId gradient, LayerId from) {
-  TensorId& sum = gradients_[flat(value)];
-  TensorId& second = second_gradients_[flat(value)];
+  TensorId& sum = chunk_->gradients[flat(value)];
+  TensorId& second = chunk_->second_gradients[flat(value)];
   if (!sum.valid()) {
     sum = gradient;
     return;
@@ -62,7 +62,7 @@ void StepAssembler::backward(LayerId id) {
   if (current.kind == LayerKind::softmax_cross_entropy) return backward_loss(id);
   if (current.kind == LayerKind::split || current.kind == LayerKind::fork) return backward_branches(id);
 
-  const TensorId dy = gradients_[flat({id, 0})];
+  const TensorId dy = chunk_->gradients[flat({id, 0})];
   switch (current.kind) {
     case LayerKind::convolution:
     case LayerKind::transposed_convolution:
@@ -95,7 +95,7 @@ void StepAssembler::backward_loss(LayerId id) {
   const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, 0, own);
   std::vector<NewOperand> operands{{Role::y, y}};
   if (superneurons()) operands.push_back({Role::x, value_tensor(input)});
-  operands.push_back({Role::labels, labels_});
+  operands.push_back({Role::labels, chunk_->labels});
   operands.push_back({Role::dx, dx, Access::write});
   new_task(TaskKind::backward, id, backward_step(id), operands);
   allow_in_place(Role::y, Role::dx);
@@ -148,7 +148,7 @@ void StepAssembler::backward_batch_norm(LayerId id, TensorId dy) {
   const Layer& current = layer(id);
   const Value input = current.inputs[0];
   const bool adds = current.inputs.size() == 2, relu = current.as<BatchNormOptions>().relu;
-  const TensorId second_dy = second_gradients_[flat({id, 0})];
+  const TensorId second_dy = chunk_->second_gradients[flat({id, 0})];
   std::vector<NewOperand> operands{{Role::x, value_tensor(input)}};
   // Where relu was 0 follows from y; without a second input, from x as well.
   if (relu && adds) operands.push_back({Role::y, output_tensor(id)});
@@ -218,7 +218,7 @@ void StepAssembler::backward_pool(LayerId id, TensorId dy) {
     operands.push_back({Role::x, value_tensor(input)});
     operands.push_back({Role::y, output_tensor(id)});
   } else if (layer(id).kind == LayerKind::max_pool) {
-    operands.push_back({Role::indices, saved_indices_[id.index()]});
+    operands.push_back({Role::indices, chunk_->saved_indices[id.index()]});
   }
   const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx);
   operands.push_back({Role::dy, dy});
@@ -287,7 +287,7 @@ void StepAssembler::backward_branches(LayerId id) {
   if (!needs_gradient(input)) return;
   std::vector<NewOperand> operands;
   for (std::size_t o = 0; o < current.outputs.size(); ++o)
-    operands.push_back({Role::dy, gradients_[flat({id, static_cast<std::int32_t>(o)})], Access::read, static_cast<std::int16_t>(o)});
+    operands.push_back({Role::dy, chunk_->gradients[flat({id, static_cast<std::int32_t>(o)})], Access::read, static_cast<std::int16_t>(o)});
   // The paper's FORK sums into the gradient of its first branch.
   const StorageId first = current.kind == LayerKind::fork ? storage_of(operands[0].tensor) : StorageId();
   const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, 0, first);

@@ -114,6 +114,7 @@ struct Task {
   LayerId layer;
   std::int32_t step = 0;  // as the papers count: layers 1..N forward, N+1..2N backward; 0: update, norm
   std::uint32_t first_operand = 0, operand_count = 0;
+  std::int64_t first_sample = 0;  // of the batch, where tasks work on a part of it
   std::vector<InPlacePair> in_place;
   std::uint32_t algorithms = 0;  // index into Step::algorithm_sets
 };
@@ -153,6 +154,9 @@ struct StepOptions {
   Bytes fuse_limit = {};                     // for the tensors of one fused addition; 0: none
   DataType activations = DataType::f32;      // storage of layer outputs and their gradients; or bf16
   Part part = Part::whole;
+  // Above 0: tasks work on this many samples at a time, and batch norm still has the statistics of all of them
+  // (see passes.cpp). Whole steps only; nothing is fused then.
+  std::int64_t sub_batch = 0;
 };
 
 struct Step {
@@ -186,6 +190,12 @@ struct Step {
 };
 
 using StepPtr = std::shared_ptr<const Step>;
+
+// How many samples a task works on.
+[[nodiscard]] inline std::int64_t samples_of(const Step& step, const Task& task) {
+  const std::int64_t left = step.options.batch - task.first_sample, most = step.options.sub_batch;
+  return most > 0 && most < left ? most : left;
+}
 
 // "conv3 backward-data"
 [[nodiscard]] std::string task_name(const Step& step, TaskId id);

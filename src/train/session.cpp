@@ -125,8 +125,10 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
 }
 
 Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
-  Step step = build_step(network_, {choice.samples > 0 ? choice.samples : variant.batch, options_.rules, variant.training,
-                                    options_.optimizer, options_.fuse, choice.fuse_limit, options_.activations, choice.part});
+  StepOptions options{.batch = variant.batch, .rules = options_.rules, .training = variant.training, .optimizer = options_.optimizer,
+                      .fuse = options_.fuse, .activations = options_.activations};
+  choice.apply_to(options);
+  Step step = build_step(network_, options);
   backend_->annotate(step);
   return step;
 }

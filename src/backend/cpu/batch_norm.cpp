@@ -213,25 +213,35 @@ void reduce_rows(std::byte* workspace, Index rows, Index channels, Index parts, 
   });
 }
 
+// The statistics alone of some of the samples are added to those of the samples before; the last of them moves
+// the running ones.
 Recipe training_recipe(const TaskView& view, Index rows, Index channels, int threads) {
   const BatchNormOptions options = view.options<BatchNormOptions>();
-  const Normalization normalization(view);
+  const std::size_t x = view.read(Role::x);
+  std::optional<Normalization> normalization;
+  if (view.find_written(Role::y)) normalization.emplace(view);
   const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
-  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
-  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  const auto old_mean = view.find_read(Role::running_mean), old_variance = view.find_read(Role::running_variance);
+  const auto new_mean = view.find_written(Role::running_mean), new_variance = view.find_written(Role::running_variance);
+  const auto before = static_cast<double>(view.first_sample() * (rows / view.samples()));
   const Index parts = std::min<Index>(threads, rows);
   const Index partial_bytes = parts * Partial::bytes(channels);
   const auto kernel = [=](const Launch& launch) {
-    const auto* from = input_of<float>(launch, normalization.x);
+    const auto* from = input_of<float>(launch, x);
     reduce_rows(launch.workspace, rows, channels, parts, threads,
-                [&](const Partial& p, Index row, Index size, Index before) {
-                  add_block(from + row * channels, size, channels, static_cast<double>(before), p.block_first,
+                [&](const Partial& p, Index row, Index size, Index above) {
+                  add_block(from + row * channels, size, channels, static_cast<double>(above), p.block_first,
                             p.block_second, p.pivot, p.first, p.second);
                 });
     auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
-    const double momentum = options.momentum, unbiased = rows > 1 ? 1.0 / static_cast<double>(rows - 1) : 1.0;
+    const double momentum = options.momentum, all = before + static_cast<double>(rows), unbiased = all > 1 ? 1.0 / (all - 1) : 1.0;
     for (Index c = 0; c < channels; ++c) {
-      double average = 0, squares = 0, count = 0;
+      double average = 0, squares = 0, count = before;
+      if (before > 0) {
+        const auto known = static_cast<double>(deviations[c]);
+        average = static_cast<double>(means[c]);
+        squares = std::max(0.0, 1 / (known * known) - options.epsilon) * before;
+      }
       for (Index part = 0; part < parts; ++part) {
         const Partial p = Partial::existing(launch.workspace, part, channels);
         const Range range = part_of(rows, part, parts);
@@ -243,21 +253,23 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
       }
       means[c] = static_cast<float>(average);
       deviations[c] = static_cast<float>(1 / std::sqrt(squares / count + options.epsilon));
-      const auto mean_before = static_cast<double>(input_of<float>(launch, old_mean)[c]);
-      const auto variance_before = static_cast<double>(input_of<float>(launch, old_variance)[c]);
-      output_of<float>(launch, new_mean)[c] = static_cast<float>((1 - momentum) * mean_before + momentum * average);
-      output_of<float>(launch, new_variance)[c] =
+      if (!new_mean) continue;
+      const auto mean_before = static_cast<double>(input_of<float>(launch, *old_mean)[c]);
+      const auto variance_before = static_cast<double>(input_of<float>(launch, *old_variance)[c]);
+      output_of<float>(launch, *new_mean)[c] = static_cast<float>((1 - momentum) * mean_before + momentum * average);
+      output_of<float>(launch, *new_variance)[c] =
           static_cast<float>((1 - momentum) * variance_before + momentum * squares * unbiased);
     }
-    normalization.run(launch, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
+    if (!normalization) return;
+    normalization->run(launch, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
                       channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
 }
 
-// Replay normalizes with the saved statistics, evaluation with the running ones.
+// Replay, and what has the statistics of all samples, normalize with the saved ones, evaluation with the running ones.
 Recipe fixed_recipe(const TaskView& view, Index rows, Index channels, int threads) {
-  const bool replay = view.kind() == TaskKind::replay;
+  const bool replay = view.find_read(Role::mean).has_value();
   const double epsilon = view.options<BatchNormOptions>().epsilon;
   const Normalization normalization(view);
   const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
@@ -325,6 +337,34 @@ class GradientGate {
   bool needed_;
 };
 
+// The input's gradient of some of the samples, from sums over all of them.
+Recipe spread_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight), dx = view.written(Role::dx);
+  const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
+  const std::size_t scale_sums = view.read(Role::d_weight), shift_sums = view.read(Role::d_bias);
+  const auto all = static_cast<double>(view.step().options.batch * (rows / view.samples()));
+  const auto kernel = [=](const Launch& launch) {
+    auto* factor = reinterpret_cast<float*>(launch.workspace);
+    float *slope = factor + channels, *offset = slope + channels;
+    const auto *means = input_of<float>(launch, mean), *deviations = input_of<float>(launch, deviation);
+    for (Index c = 0; c < channels; ++c) {
+      const auto inverse = static_cast<double>(deviations[c]);
+      const double gain = static_cast<double>(input_of<float>(launch, scale)[c]) * inverse;
+      factor[c] = static_cast<float>(gain);
+      slope[c] = static_cast<float>(-gain * inverse * static_cast<double>(input_of<float>(launch, scale_sums)[c]) / all);
+      offset[c] = static_cast<float>(-gain * static_cast<double>(input_of<float>(launch, shift_sums)[c]) / all);
+    }
+    const auto *values = input_of<float>(launch, x), *gradients = input_of<float>(launch, dy);
+    auto* to = output_of<float>(launch, dx);
+    write_all_rows(to, rows, channels, to != values && to != gradients, threads,
+                   [&](Index row, Index size, float* target) {
+                     gradient_rows(values + row * channels, gradients + row * channels, target, size, channels, means,
+                                   factor, slope, offset);
+                   });
+  };
+  return recipe(kernel, Bytes(channels * 12));
+}
+
 Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int threads) {
   const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight);
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
@@ -383,6 +423,7 @@ Recipe batch_norm_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
   const Index rows = shape.batch * shape.height * shape.width, channels = shape.channels;
   threads = team_for(shape.elements(), threads);
+  if (view.find_read(Role::d_weight)) return spread_recipe(view, rows, channels, threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
   if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);
   return fixed_recipe(view, rows, channels, threads);

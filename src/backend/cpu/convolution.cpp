@@ -85,7 +85,7 @@ ProgramPtr backward_weights_program(const TaskView& view, const ConvolutionProbl
 Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const Layer& layer = view.layer();
   const NetworkPtr& network = view.step().network;
-  const auto problem = ConvolutionProblem::of(layer, network->shape(layer.inputs[0]), view.step().options.batch);
+  const auto problem = ConvolutionProblem::of(layer, network->shape(layer.inputs[0]), view.samples());
   const WeightLayout& layout = *context->weight_layout(network, layer.parameters[0]);
 
   Signature signature = problem.signature();

@@ -39,17 +39,17 @@ Recipe dropout_recipe(const TaskView& view, int threads) {
   const auto rate = static_cast<float>(view.options<DropoutOptions>().rate);
   const auto layer = view.random_stream();
   constexpr std::int64_t kBlocks = 1024;  // of four numbers, drawn by one thread at a time
-  const std::int64_t per_sample = shape.per_sample();
+  const std::int64_t per_sample = shape.per_sample(), first = view.first_sample();
   const std::int64_t chunks = (per_sample + 4 * kBlocks - 1) / (4 * kBlocks);
   return recipe([=](const Launch& launch) {
     const Mask mask{launch.state->seed, launch.state->step, layer, rate};
-    const auto first_sample = static_cast<std::uint64_t>(launch.state->first_sample);
+    const auto first_sample = static_cast<std::uint64_t>(launch.state->first_sample + first);
     const auto* x = input_of<float>(launch, from);
     auto* y = output_of<float>(launch, to);
     parallel_parts(threads, shape.batch * chunks, [&](std::int64_t part) {
-      const std::int64_t sample = part / chunks, first = part % chunks * kBlocks;
+      const std::int64_t sample = part / chunks, block = part % chunks * kBlocks;
       drop(mask, first_sample + static_cast<std::uint64_t>(sample), x + sample * per_sample, y + sample * per_sample,
-           first, std::min(per_sample, 4 * (first + kBlocks)));
+           block, std::min(per_sample, 4 * (block + kBlocks)));
     });
   });
 }

@@ -99,6 +99,7 @@ Recipe loss_recipe(const TaskView& view, int threads) {
   threads = team_for(rows * s.classes, threads);
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), metric = view.written(Role::metric);
+    const bool adds = view.accumulates(metric);
     const Index parts = std::min<Index>(threads, rows);
     const auto kernel = [=](const Launch& launch) {
       auto* sums = reinterpret_cast<Metric*>(launch.workspace);
@@ -120,8 +121,8 @@ Recipe loss_recipe(const TaskView& view, int threads) {
         total.correct += sums[part].correct;
       }
       auto* result = output_of<float>(launch, metric);
-      result[0] = static_cast<float>(total.loss);
-      result[1] = static_cast<float>(total.correct);
+      result[0] = static_cast<float>(total.loss) + (adds ? result[0] : 0.0F);
+      result[1] = static_cast<float>(total.correct) + (adds ? result[1] : 0.0F);
     };
     return recipe(kernel, Bytes(parts * static_cast<Index>(sizeof(Metric))));
   }

@@ -33,22 +33,35 @@ template <typename Type>
 __global__ void merge_statistics_kernel(RowsAndChannels s, int parts, const Type* x, const float* partial,
                                         BatchNormStatistics out) {
   const std::int64_t c = merge_channel();
-  double pivot = 0, old_mean = 0, old_variance = 0;
-  if (has_merged(s)) {
-    pivot = static_cast<double>(to_float(x[c]));
+  double pivot = 0, old_mean = 0, old_variance = 0, known_mean = 0, known_deviation = 1;
+  if (has_merged(s)) pivot = static_cast<double>(to_float(x[c]));
+  if (has_merged(s) && out.rows_before > 0) {
+    known_mean = static_cast<double>(out.mean[c]);
+    known_deviation = static_cast<double>(out.inverse_deviation[c]);
+  }
+  if (has_merged(s) && out.running_mean != nullptr) {
     old_mean = static_cast<double>(out.running_mean[c]);
     old_variance = static_cast<double>(out.running_variance[c]);
   }
   const Merged<2> sums = merge_parts<2>(s, parts, partial);
   if (!has_merged(s)) return;
-  const auto count = static_cast<double>(s.rows);
-  const double offset = sums.v[0] / count, mean = pivot + offset;
+  auto count = static_cast<double>(s.rows);
+  const double offset = sums.v[0] / count;
+  double mean = pivot + offset;
   // max() would turn a NaN into 0.
   double deviations = sums.v[1] - offset * offset * count;
   deviations = deviations < 0 ? 0 : deviations;
+  if (out.rows_before > 0) {
+    const auto before = static_cast<double>(out.rows_before);
+    const double variance = 1 / (known_deviation * known_deviation) - out.epsilon, difference = mean - known_mean;
+    deviations += (variance < 0 ? 0 : variance) * before + difference * difference * before * count / (before + count);
+    mean = known_mean + difference * count / (before + count);
+    count += before;
+  }
   out.mean[c] = static_cast<float>(mean);
   out.inverse_deviation[c] = static_cast<float>(1 / sqrt(deviations / count + out.epsilon));
-  const double unbiased = s.rows > 1 ? deviations / (count - 1) : deviations;
+  if (out.running_mean == nullptr) return;
+  const double unbiased = count > 1 ? deviations / (count - 1) : deviations;
   const double keep = 1 - out.momentum;
   out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
   out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);

@@ -11,9 +11,10 @@ namespace tide::cuda {
 
 struct BatchNormStatistics {
   double epsilon, momentum;
-  float *mean, *inverse_deviation;               // written
-  const float *running_mean, *running_variance;  // as they were
+  float *mean, *inverse_deviation;               // written; with rows_before, added to
+  const float *running_mean, *running_variance;  // as they were; null, with the next two: they stay
   float *new_running_mean, *new_running_variance;
+  std::int64_t rows_before = 0;  // whose statistics mean and inverse_deviation are already
 };
 [[nodiscard]] cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& shape,
                                                        Element element, const void* x,
@@ -40,6 +41,9 @@ struct BatchNormBackward {
   void *dx, *other_dx;
   float *d_scale, *d_shift;
   bool add_scale, add_shift;
+  // Not null: the sums over all samples, of `all_rows`, which the first pass then need not make.
+  const float *scale_sums = nullptr, *shift_sums = nullptr;
+  std::int64_t all_rows = 0;
 };
 [[nodiscard]] cudaError_t launch_batch_norm_backward(cudaStream_t stream, const RowsAndChannels& shape, Element element,
                                                      const BatchNormBackward& backward, std::byte* workspace);

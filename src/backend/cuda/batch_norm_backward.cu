@@ -107,6 +107,17 @@ __global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float
   if (b.d_shift != nullptr) b.d_shift[c] = static_cast<float>(sum) + d_shift;
 }
 
+// The same from sums that are known.
+__global__ void known_gradients_kernel(RowsAndChannels s, BatchNormBackward b, float* coefficients) {
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= s.channels) return;
+  const auto inverse = static_cast<double>(b.inverse_deviation[c]);
+  const double gain = static_cast<double>(b.scale[c]) * inverse, count = static_cast<double>(b.all_rows);
+  coefficients[c] = static_cast<float>(gain);
+  coefficients[s.channels + c] = static_cast<float>(-gain * inverse * static_cast<double>(b.scale_sums[c]) / count);
+  coefficients[2 * s.channels + c] = static_cast<float>(-gain * static_cast<double>(b.shift_sums[c]) / count);
+}
+
 template <typename Type, int width, Gate gate, bool two>
 __global__ void __launch_bounds__(kThreads)
     gradient_kernel(std::int64_t rows, ColumnGrid grid, ArrivingGradient<Type, gate, two> arriving, Type* dx,
@@ -138,12 +149,20 @@ class Backward {
       : stream_(stream), shape_(shape), b_(backward), partial_(reinterpret_cast<float*>(workspace)) {}
 
   void run() const {
+    if (b_.scale_sums != nullptr) return spread();
     if (b_.y != nullptr) return with_gate<Gate::from_y>();
     if (b_.shift != nullptr) return with_gate<Gate::from_x>();
     with_gate<Gate::none>();
   }
 
  private:
+  void spread() const {
+    float* coefficients = partial_ + partial_floats<Type>(shape_, 2);
+    const auto blocks = static_cast<unsigned>((shape_.channels + kThreads - 1) / kThreads);
+    known_gradients_kernel<<<blocks, kThreads, 0, stream_>>>(shape_, b_, coefficients);
+    second_pass(arriving<Gate::none, false>(b_.dy), coefficients);
+  }
+
   template <Gate gate>
   void with_gate() const {
     if (b_.second_dy != nullptr)

@@ -21,8 +21,6 @@ class Normalization {
         other_(view.find_read(Role::x, 1)),
         relu_(view.options<BatchNormOptions>().relu) {}
 
-  [[nodiscard]] const RowsAndChannels& shape() const { return shape_; }
-  [[nodiscard]] Element element() const { return element_; }
   [[nodiscard]] const void* x(const Launch& launch) const { return launch.operands[x_]; }
 
   // `epsilon` only where `spread` is a variance.
@@ -51,31 +49,39 @@ class Normalization {
 
 Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
   const BatchNormOptions options = view.options<BatchNormOptions>();
-  const Normalization normalization(view);
+  const RowsAndChannels shape = rows_and_channels(view.input());
+  const std::size_t x = view.read(Role::x);
+  const Element element = element_of(view, x);
+  // Without y, the statistics of some of the samples, added to those of the samples before; the last of them
+  // moves the running ones.
+  std::optional<Normalization> normalization;
+  if (view.find_written(Role::y)) normalization.emplace(view);
   const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
-  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
-  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  const auto old_mean = view.find_read(Role::running_mean), old_variance = view.find_read(Role::running_variance);
+  const auto new_mean = view.find_written(Role::running_mean), new_variance = view.find_written(Role::running_variance);
+  const std::int64_t rows_before = view.first_sample() * (shape.rows / view.samples());
   return recipe(
       [=](const Launch& launch) {
         const BatchNormStatistics statistics{options.epsilon,
                                              options.momentum,
                                              output_of(launch, mean),
                                              output_of(launch, deviation),
-                                             input_of(launch, old_mean),
-                                             input_of(launch, old_variance),
-                                             output_of(launch, new_mean),
-                                             output_of(launch, new_variance)};
-        check(launch_batch_norm_statistics(context->stream(), normalization.shape(), normalization.element(),
-                                           normalization.x(launch), statistics, launch.workspace),
+                                             old_mean ? input_of(launch, *old_mean) : nullptr,
+                                             old_variance ? input_of(launch, *old_variance) : nullptr,
+                                             new_mean ? output_of(launch, *new_mean) : nullptr,
+                                             new_variance ? output_of(launch, *new_variance) : nullptr,
+                                             rows_before};
+        check(launch_batch_norm_statistics(context->stream(), shape, element, launch.operands[x], statistics,
+                                           launch.workspace),
               "batch normalization");
-        normalization.run(*context, launch, mean, deviation, {});
+        if (normalization) normalization->run(*context, launch, mean, deviation, {});
       },
-      batch_norm_training_bytes(normalization.shape(), normalization.element()));
+      batch_norm_training_bytes(shape, element));
 }
 
-// Replay normalizes with the saved statistics, evaluation with the running ones.
+// Replay, and what has the statistics of all samples, normalize with the saved ones, evaluation with the running ones.
 Recipe fixed_recipe(const TaskView& view, const ContextPtr& context) {
-  const bool replay = view.kind() == TaskKind::replay;
+  const bool replay = view.find_read(Role::mean).has_value();
   const Normalization normalization(view);
   const std::size_t mean = view.read(replay ? Role::mean : Role::running_mean);
   const std::size_t spread = view.read(replay ? Role::inverse_deviation : Role::running_variance);
@@ -102,6 +108,8 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
   const auto d_scale = view.find_written(Role::d_weight), d_shift = view.find_written(Role::d_bias);
   const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
   const Element element = element_of(view, x);
+  const auto scale_sums = view.find_read(Role::d_weight), shift_sums = view.find_read(Role::d_bias);
+  const std::int64_t all_rows = view.step().options.batch * (shape.rows / view.samples());
   return recipe(
       [=](const Launch& launch) {
         const auto at = [&](auto position) { return position ? launch.operands[*position] : nullptr; };
@@ -119,7 +127,10 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
                                          floats(d_scale),
                                          floats(d_shift),
                                          add_scale,
-                                         add_shift};
+                                         add_shift,
+                                         scale_sums ? input_of(launch, *scale_sums) : nullptr,
+                                         shift_sums ? input_of(launch, *shift_sums) : nullptr,
+                                         all_rows};
         check(launch_batch_norm_backward(context->stream(), shape, element, backward, launch.workspace),
               "batch normalization");
       },

@@ -88,7 +88,7 @@ __global__ void loss_kernel(LossShape s, const Type* x, const std::int32_t* labe
   partial[blockIdx.x] = block;
 }
 
-__global__ void merge_metric_kernel(const Metric* partial, std::int64_t count, float* metric) {
+__global__ void merge_metric_kernel(const Metric* partial, std::int64_t count, float* metric, bool adds) {
   __shared__ Metric shared[kThreads];
   Metric mine{};
   for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
@@ -103,8 +103,8 @@ __global__ void merge_metric_kernel(const Metric* partial, std::int64_t count, f
     total.loss += one.loss;
     total.correct += one.correct;
   }
-  metric[0] = static_cast<float>(total.loss);
-  metric[1] = static_cast<float>(total.correct);
+  metric[0] = static_cast<float>(total.loss) + (adds ? metric[0] : 0.0F);
+  metric[1] = static_cast<float>(total.correct) + (adds ? metric[1] : 0.0F);
 }
 
 template <typename Type>
@@ -199,13 +199,13 @@ cudaError_t lrn(cudaStream_t stream, const LrnShape& s, const Type* x, const Typ
 std::size_t loss_bytes(const LossShape& s) { return blocks_for(s.rows, kRowsPerBlock) * sizeof(Metric); }
 
 cudaError_t launch_loss(cudaStream_t stream, const LossShape& s, Element element, const void* x,
-                        const std::int32_t* labels, float* y, float* metric, std::byte* workspace) {
+                        const std::int32_t* labels, float* y, float* metric, bool adds, std::byte* workspace) {
   const unsigned blocks = blocks_for(s.rows, kRowsPerBlock);
   auto* partial = reinterpret_cast<Metric*>(workspace);
   with_element(element, [&](auto type) {
     loss_kernel<<<blocks, kThreads, 0, stream>>>(s, static_cast<const decltype(type)*>(x), labels, y, partial);
   });
-  merge_metric_kernel<<<1, kThreads, 0, stream>>>(partial, blocks, metric);
+  merge_metric_kernel<<<1, kThreads, 0, stream>>>(partial, blocks, metric, adds);
   return cudaGetLastError();
 }
 

@@ -20,7 +20,8 @@ struct LossShape {
 [[nodiscard]] std::size_t loss_bytes(const LossShape& shape);
 // y, the probabilities, are floats; y may be x where that is too.
 [[nodiscard]] cudaError_t launch_loss(cudaStream_t stream, const LossShape& shape, Element element, const void* x,
-                                      const std::int32_t* labels, float* y, float* metric, std::byte* workspace);
+                                      const std::int32_t* labels, float* y, float* metric, bool adds,
+                                      std::byte* workspace);
 // dx may be y where it is floats too.
 [[nodiscard]] cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& shape, const DeviceState* state,
                                                const float* y, const std::int32_t* labels, Element element, void* dx);

@@ -37,6 +37,7 @@ struct DropoutShape {
   std::int64_t batch, per_sample;
   std::uint32_t layer;
   float rate;
+  std::int64_t first_sample = 0;  // within the step's
 };
 // Forward, and backward with dy for x: the mask comes from the counters of the step's state.
 [[nodiscard]] cudaError_t launch_dropout(cudaStream_t stream, const DropoutShape& shape, const DeviceState* state,

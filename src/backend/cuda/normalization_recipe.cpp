@@ -42,10 +42,10 @@ Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);
     return recipe(
-        [=, element = element_of(view, x)](const Launch& launch) {
+        [=, element = element_of(view, x), adds = view.accumulates(metric)](const Launch& launch) {
           check(
               launch_loss(context->stream(), loss, element, launch.operands[x], input_of<std::int32_t>(launch, labels),
-                          output_of(launch, y), output_of(launch, metric), launch.workspace),
+                          output_of(launch, y), output_of(launch, metric), adds, launch.workspace),
               "the loss");
         },
         loss_bytes(loss));

@@ -51,7 +51,7 @@ Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
   const Shape shape = view.input();
   const DropoutShape dropout{shape.batch, shape.per_sample(), view.random_stream(),
-                             static_cast<float>(view.options<DropoutOptions>().rate)};
+                             static_cast<float>(view.options<DropoutOptions>().rate), view.first_sample()};
   return recipe([=, element = element_of(view, to)](const Launch& launch) {
     context->set_state(*launch.state);
     check(launch_dropout(context->stream(), dropout, context->state(), element, launch.operands[from],

@@ -39,9 +39,18 @@ Values inverse_deviations(const Values& variance, double epsilon) {
   return result;
 }
 
+// Makes statistics of `count` samples those of all, with `before` samples that are known by mean and deviation.
+void add_statistics(Statistics& batch, double count, const Values& mean, const Values& deviation, double before, double epsilon) {
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    const double variance = 1 / (deviation[c] * deviation[c]) - epsilon, difference = batch.mean[c] - mean[c], all = before + count;
+    batch.variance[c] = (batch.variance[c] * count + variance * before + difference * difference * before * count / all) / all;
+    batch.mean[c] = mean[c] + difference * count / all;
+  }
+}
+
 void batch_norm_forward(const ReferenceTask& task) {
   const auto& options = task.view.options<BatchNormOptions>();
-  if (task.view.kind() == TaskKind::replay)
+  if (task.view.find_read(Role::mean))
     return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
   if (!task.writes(Role::mean))
     return normalize(task, task.in(Role::running_mean),
@@ -49,11 +58,16 @@ void batch_norm_forward(const ReferenceTask& task) {
 
   const Values& x = task.in(Role::x);
   const auto channels = static_cast<std::size_t>(task.view.input().channels);
-  const Statistics batch = statistics(x, channels);
+  Statistics batch = statistics(x, channels);
+  auto count = static_cast<double>(x.size() / channels);
+  const auto before = static_cast<double>(task.view.first_sample()) * count / static_cast<double>(task.view.samples());
+  if (before > 0)
+    add_statistics(batch, count, task.out(Role::mean), task.out(Role::inverse_deviation), before, options.epsilon);
+  count += before;
   const Values deviations = inverse_deviations(batch.variance, options.epsilon);
   task.out(Role::mean) = batch.mean;
   task.out(Role::inverse_deviation) = deviations;
-  const auto count = static_cast<double>(x.size() / channels);
+  if (!task.writes(Role::running_mean)) return;  // those of all samples come last
   const double unbiased = count > 1 ? count / (count - 1) : 1;
   const Values &old_mean = task.in(Role::running_mean), &old_variance = task.in(Role::running_variance);
   Values &new_mean = task.out(Role::running_mean), &new_variance = task.out(Role::running_variance);
@@ -61,7 +75,7 @@ void batch_norm_forward(const ReferenceTask& task) {
     new_mean[c] = (1 - options.momentum) * old_mean[c] + options.momentum * batch.mean[c];
     new_variance[c] = (1 - options.momentum) * old_variance[c] + options.momentum * batch.variance[c] * unbiased;
   }
-  normalize(task, batch.mean, deviations);
+  if (task.writes(Role::y)) normalize(task, batch.mean, deviations);
 }
 
 // The channels that channel c of an LRN sums over: [c - size / 2, c + size / 2], clipped.
@@ -102,12 +116,19 @@ void run_batch_norm(const ReferenceTask& task) {
   const Values dy = arriving_gradient(task);
   const Values &mean = task.in(Role::mean), &inverse_deviation = task.in(Role::inverse_deviation);
   const std::size_t channels = mean.size();
-  const auto count = static_cast<double>(x.size() / channels);
+  auto count = static_cast<double>(x.size() / channels);
   Values sum(channels, 0.0), product_sum(channels, 0.0);
   const auto normalized = [&](std::size_t i) { return (x[i] - mean[i % channels]) * inverse_deviation[i % channels]; };
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    sum[i % channels] += dy[i];
-    product_sum[i % channels] += dy[i] * normalized(i);
+  if (task.view.find_read(Role::d_weight)) {
+    // Over all samples, of which these are some.
+    product_sum = task.in(Role::d_weight);
+    sum = task.in(Role::d_bias);
+    count *= static_cast<double>(task.view.step().options.batch) / static_cast<double>(task.view.samples());
+  } else {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      sum[i % channels] += dy[i];
+      product_sum[i % channels] += dy[i] * normalized(i);
+    }
   }
   for (std::size_t nth = 0; nth < task.view.all_written(Role::dx).size(); ++nth) {
     Values& dx = task.out(Role::dx, nth);

@@ -67,7 +67,8 @@ void run(const Step& step, TaskId task, const Launch& launch) {
     pointers.push_back(&values[i]);
   }
   run_reference(step, task, pointers, *launch.state);
-  if (TaskView(step, task).find_written(Role::mean)) renormalize(step, task, values, *launch.state);
+  const TaskView view(step, task);
+  if (view.find_written(Role::mean) && view.find_written(Role::y)) renormalize(step, task, values, *launch.state);
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (operands[i].access != Access::read) store(step.tensor(operands[i].tensor), values[i], launch.operands[i]);
 }

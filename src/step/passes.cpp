@@ -1,0 +1,157 @@
+// In which order the passes go through layers and samples.
+//
+// Whole: all layers forward, all layers backward, each over all samples.
+//
+// Exact batch norm over sub-batches: the network is cut at its batch norms, and each segment goes
+// through all sub-batches before the next begins, because a batch norm needs the statistics of
+// all samples. Behind a segment's sub-batch come the statistics of the batch norms that end it, added
+// to those of the sub-batches before; the segments behind normalize with them. Backward likewise:
+// sums of all sub-batches first, then what each makes of them.
+//
+//   conv1       conv1       | norm1 conv2       norm1 conv2       | norm2 ...
+//   statistics1 statistics1 |       statistics2       statistics2 |
+//   sub-batch 1 sub-batch 2 | sub-batch 1       sub-batch 2       | ...
+#include <algorithm>
+
+#include "step/assembler.h"
+
+namespace tide {
+
+void StepAssembler::run_whole(const std::vector<LayerId>& order) {
+  for (const LayerId id : order) forward(id);
+  if (!step_.options.training) return;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
+}
+
+void StepAssembler::run_exact(const std::vector<LayerId>& order) {
+  find_levels(order);
+  const auto norms_behind = [&](LayerId id, std::int32_t level) {
+    return layer(id).kind == LayerKind::batch_norm && level_[id.index()] == level + 1;
+  };
+  const std::int32_t last = *std::max_element(level_.begin(), level_.end());
+  for (std::int32_t level = 0; level <= last; ++level) {
+    for (Chunk& chunk : chunks_) {
+      chunk_ = &chunk;
+      for (const LayerId id : order)
+        if (level_[id.index()] == level) forward(id);
+      for (const LayerId id : order)
+        if (norms_behind(id, level)) forward_statistics(id);
+    }
+  }
+  for (std::int32_t level = last; level >= 0; --level) {
+    // The newest first: its values are the most likely to be at hand.
+    for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
+      chunk_ = &*chunk;
+      for (auto it = order.rbegin(); it != order.rend(); ++it)
+        if (norms_behind(*it, level)) backward_spread(*it);
+      for (auto it = order.rbegin(); it != order.rend(); ++it) {
+        if (level_[it->index()] != level) continue;
+        if (layer(*it).kind == LayerKind::batch_norm)
+          backward_sums(*it);
+        else
+          backward(*it);
+      }
+    }
+  }
+  chunk_ = &chunks_.front();
+}
+
+void StepAssembler::find_levels(const std::vector<LayerId>& order) {
+  level_.assign(network_->layers.size(), 0);
+  scale_sums_.resize(network_->layers.size());
+  shift_sums_.resize(network_->layers.size());
+  for (const LayerId id : order) {
+    const Layer& current = layer(id);
+    const bool norm = current.kind == LayerKind::batch_norm;
+    for (const Value& input : current.inputs)
+      level_[id.index()] = std::max(level_[id.index()], level_[input.layer.index()] + (norm ? 1 : 0));
+    if (!norm) continue;
+    for (const ParameterId parameter : current.parameters)
+      if (parameters_[parameter.index()].expected > 1)
+        throw Error("{} shares its parameters with another layer, which exact batch norm cannot do", current.name);
+  }
+  // Every sub-batch contributes.
+  for (ParameterState& state : parameters_) state.expected *= static_cast<std::int32_t>(chunks_.size());
+}
+
+void StepAssembler::forward_statistics(LayerId id) {
+  const Layer& current = layer(id);
+  const bool first = chunk_ == &chunks_.front();
+  if (first) {
+    const Shape per_channel{1, current.outputs[0].channels, 1, 1};
+    saved_mean_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::mean);
+    saved_deviation_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::inverse_deviation);
+  }
+  const std::vector<TensorId> running = statistics_[id.index()];
+  std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])}};
+  if (is_last_chunk()) operands.insert(operands.end(), {{Role::running_mean, running[0]}, {Role::running_variance, running[1]}});
+  const Access access = first ? Access::write : Access::accumulate;
+  operands.push_back({Role::mean, saved_mean_[id.index()], access});
+  operands.push_back({Role::inverse_deviation, saved_deviation_[id.index()], access});
+  if (is_last_chunk()) {
+    operands.push_back({Role::running_mean, successor(running[0]), Access::write});
+    operands.push_back({Role::running_variance, successor(running[1]), Access::write});
+  }
+  new_task(TaskKind::forward, id, number_[id.index()], operands);
+  if (!is_last_chunk()) return;
+  allow_in_place(Role::running_mean, Role::running_mean);
+  allow_in_place(Role::running_variance, Role::running_variance);
+}
+
+void StepAssembler::forward_normalize(LayerId id) {
+  const Layer& current = layer(id);
+  new_task(TaskKind::forward, id, number_[id.index()],
+           {{Role::x, value_tensor(current.inputs[0])},
+            {Role::weight, parameters_[current.parameters[0].index()].value},
+            {Role::bias, parameters_[current.parameters[1].index()].value},
+            {Role::mean, saved_mean_[id.index()]},
+            {Role::inverse_deviation, saved_deviation_[id.index()]},
+            {Role::y, output_tensor(id), Access::write}});
+  allow_in_place(Role::x, Role::y);
+}
+
+// The gradients of scale and shift are also what the input's gradient needs of the other samples.
+void StepAssembler::backward_sums(LayerId id) {
+  if (!needs_[id.index()]) return;
+  const Layer& current = layer(id);
+  std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])},
+                                   {Role::dy, chunk_->gradients[flat({id, 0})]},
+                                   {Role::weight, parameters_[current.parameters[0].index()].value},
+                                   {Role::mean, saved_mean_[id.index()]},
+                                   {Role::inverse_deviation, saved_deviation_[id.index()]}};
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Role role = k == 0 ? Role::d_weight : Role::d_bias;
+    TensorId& sums = k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()];
+    Access access = sums.valid() ? Access::accumulate : Access::write;
+    if (trains(current))
+      sums = parameter_gradient(current.parameters[k], role, id, access);
+    else if (!sums.valid())
+      sums = new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
+    operands.push_back({role, sums, access});
+  }
+  new_task(TaskKind::backward, id, backward_step(id), operands);
+  if (!needs_gradient(current.inputs[0]))
+    for (const ParameterId parameter : current.parameters) arrive(parameter);
+}
+
+void StepAssembler::backward_spread(LayerId id) {
+  const Layer& current = layer(id);
+  const Value input = current.inputs[0];
+  if (!needs_[id.index()] || !needs_gradient(input)) return;
+  const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx);
+  new_task(TaskKind::backward, id, backward_step(id),
+           {{Role::x, value_tensor(input)},
+            {Role::dy, chunk_->gradients[flat({id, 0})]},
+            {Role::weight, parameters_[current.parameters[0].index()].value},
+            {Role::mean, saved_mean_[id.index()]},
+            {Role::inverse_deviation, saved_deviation_[id.index()]},
+            {Role::d_weight, scale_sums_[id.index()]},
+            {Role::d_bias, shift_sums_[id.index()]},
+            {Role::dx, dx, Access::write}});
+  allow_in_place(Role::dy, Role::dx);
+  allow_in_place(Role::x, Role::dx);
+  for (const ParameterId parameter : current.parameters) arrive(parameter);
+  contribute(input, dx, id);
+}
+
+}  // namespace tide
