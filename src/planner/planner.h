@@ -69,6 +69,7 @@ struct PlannerOptions {
   std::function<Step(std::int64_t samples, Part part)> cut = {};
   std::int64_t sub_batch = 0;              // every policy cuts the batch so; 0: those that choose do
   Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
+  bool one_lane = false;                   // modnn: copies out and in take turns
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.
