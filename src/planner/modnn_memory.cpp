@@ -12,8 +12,9 @@ MemoryList::MemoryList(Bytes capacity, std::size_t blocks)
   if (capacity_ > 0) segments_.push_back({0, capacity_, StorageId(), 0});
 }
 
-std::optional<MemoryList::Place> MemoryList::find_free(Bytes bytes, End end, double now) const {
+std::optional<MemoryList::Place> MemoryList::find_free(Bytes bytes, End end, double now, Fit fit) const {
   std::optional<Place> best;
+  std::int64_t least = 0;  // bytes of its range
   // Free neighbours that were not ready together are one range all the same.
   const auto search = [&](auto begin, auto stop) {
     for (auto first = begin; first != stop; ++first) {
@@ -24,9 +25,13 @@ std::optional<MemoryList::Place> MemoryList::find_free(Bytes bytes, End end, dou
         ready = std::max(ready, it->ready);
       }
       if (total < bytes.count()) continue;
-      if (!best || std::max(ready, now) < std::max(best->ready, now))
+      std::int64_t left = 0;
+      for (auto it = first; fit == Fit::tightest && it != stop && !it->block.valid(); ++it) left += it->bytes;
+      if (!best || std::pair(std::max(ready, now), left) < std::pair(std::max(best->ready, now), least)) {
         best = Place{Bytes(end == End::low ? first->begin : first->begin + first->bytes - bytes.count()), ready};
-      if (ready <= now) return;
+        least = left;
+      }
+      if (ready <= now && fit == Fit::first) return;
     }
   };
   if (end == End::low) search(segments_.begin(), segments_.end());

@@ -25,6 +25,7 @@ class MemoryList {
   // Which end of a free range a block is put at. What stays long at one end of memory and what
   // comes and goes at the other keeps free ranges together.
   enum class End : std::uint8_t { low, high };
+  enum class Fit : std::uint8_t { first, tightest };
 
   struct Segment {
     std::int64_t begin = 0, bytes = 0;
@@ -64,8 +65,8 @@ class MemoryList {
   [[nodiscard]] Bytes capacity() const { return Bytes(capacity_); }
   [[nodiscard]] const std::list<Segment>& segments() const { return segments_; }
 
-  // The free range that is ready first; of those ready at `now`, the first from the given end.
-  [[nodiscard]] std::optional<Place> find_free(Bytes bytes, End end, double now) const;
+  // The free range that is ready first; of those ready at `now`, the first from the given end or the smallest.
+  [[nodiscard]] std::optional<Place> find_free(Bytes bytes, End end, double now, Fit fit = Fit::first) const;
 
   // REQUIRES: free from there on.
   void take(StorageId block, Bytes address, Bytes bytes);
@@ -99,12 +100,13 @@ class MemoryList {
     }
   }
 
-  // Of all these ranges the one that delays least, by the scheme that judge(range) makes of each; of several
-  // such, the one that copies least, then the one that is not needed for longest.
+  // Of all these ranges the one that delays least, by the scheme that judge(range) makes of each. Of several
+  // such, the one that is free first: copies of what was made long ago can have run long ago, and the link
+  // has no idle time to lose. Then the one that copies least, then the one that is not needed for longest.
   template <typename MayLeave, typename Judge>
   [[nodiscard]] std::optional<Scheme> best_scheme(Bytes bytes, MayLeave may_leave, Judge judge) const {
     std::optional<Scheme> best;
-    const auto rank = [](const Scheme& scheme) { return std::tuple(scheme.delay, scheme.copied, -scheme.next); };
+    const auto rank = [](const Scheme& scheme) { return std::tuple(scheme.delay, scheme.ready, scheme.copied, -scheme.next); };
     each_scheme(bytes, may_leave, [&](const Range& range) {
       Scheme scheme = judge(range);
       if (best && rank(scheme) >= rank(*best)) return;

@@ -39,20 +39,23 @@ std::optional<ModnnSchedule::Scheme> ModnnSchedule::find_scheme(Bytes bytes, Lea
       [&](const MemoryList::Range& range) { return judge(range, start); });
 }
 
+// What stays until the backward pass lies at the bottom and is given up from there.
+MemoryList::End ModnnSchedule::end_for(StorageId id) const {
+  const bool activation = step_.storage(id).tensor_class == TensorClass::activation;
+  const bool low = !guess_.two_ends || (activation && (position_ < facts_.first_backward() || record_.has(id, Tier::host)));
+  return low ? MemoryList::End::low : MemoryList::End::high;
+}
+
 bool ModnnSchedule::allocate(StorageId id, Leaving leaving, std::int32_t horizon, double start) {
-  // What stays until the backward pass lies at the bottom and is given up from there; what comes and
-  // goes lies at the top.
-  const bool kept = step_.storage(id).tensor_class == TensorClass::activation &&
-                    (record_.has(id, Tier::host) || position_ < facts_.first_backward());
-  const MemoryList::End end = kept ? MemoryList::End::low : MemoryList::End::high;
-  if (const auto place = memory_.find_free(size(id), end, start)) {
+  const MemoryList::End end = end_for(id);
+  if (const auto place = memory_.find_free(size(id), end, start, guess_.fit)) {
     occupy(id, place->address, place->ready);
     return true;
   }
   const std::optional<Scheme> scheme = find_scheme(size(id), leaving, horizon, start);
   if (!scheme) return false;
   for (const StorageId leaver : scheme->blocks) evict(leaver);
-  occupy(id, kept ? scheme->address : scheme->address + scheme->bytes - size(id), scheme->ready);
+  occupy(id, end == MemoryList::End::low ? scheme->address : scheme->address + scheme->bytes - size(id), scheme->ready);
   return true;
 }
 

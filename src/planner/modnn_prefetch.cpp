@@ -29,12 +29,6 @@ void ModnnSchedule::prefetch(double end) {
   }
 }
 
-Bytes ModnnSchedule::predicted_workspace(std::int32_t position) const {
-  const TaskId task(static_cast<std::size_t>(position));
-  const std::uint32_t algorithm = guess_.fast_workspaces ? 0 : smallest_algorithm(step_, task);
-  return step_.algorithms_of(task)[algorithm].workspace.aligned();
-}
-
 // Guesses the memory of the tasks up to `target` by bytes: whether what they make, what they read and
 // what cannot leave will fit at once, so that nothing that comes now has to leave again.
 bool ModnnSchedule::is_useful(std::int32_t target) {
@@ -50,9 +44,11 @@ bool ModnnSchedule::is_useful(std::int32_t target) {
   // What comes is there from now on.
   for (auto it = away_.begin(); it != away_.end() && it->first == target; ++it) meet(it->second);
   for (std::int32_t position = position_; position <= target; ++position) {
-    const auto operands = step_.operands_of(TaskId(static_cast<std::size_t>(position)));
+    const TaskId task(static_cast<std::size_t>(position));
+    const auto operands = step_.operands_of(task);
     for (const Operand& operand : operands) meet(storage(operand.tensor));
-    if (position > position_ && held + predicted_workspace(position).count() > memory_.capacity().count()) return false;
+    const Bytes workspace = step_.algorithms_of(task)[smallest_algorithm(step_, task)].workspace.aligned();
+    if (position > position_ && held + workspace.count() > memory_.capacity().count()) return false;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const StorageId id = storage(operands[k].tensor);
       if (fixed(id)) continue;

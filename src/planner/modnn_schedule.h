@@ -27,8 +27,9 @@ namespace tide {
 
 // Where the paper leaves room to guess.
 struct ModnnGuess {
-  double lead = 1;               // how many times a copy's own length ahead it starts at the latest
-  bool fast_workspaces = false;  // later tasks are predicted to take their fastest algorithms
+  double lead = 1;  // how many times its own length before it is needed a copy starts at the latest
+  MemoryList::Fit fit = MemoryList::Fit::first;
+  bool two_ends = true;  // what comes and goes lies at the other end of memory than activations
 };
 
 class ModnnSchedule {
@@ -61,6 +62,7 @@ class ModnnSchedule {
   [[nodiscard]] bool may_leave(StorageId id, Leaving leaving, std::int32_t horizon) const;
   [[nodiscard]] Scheme judge(const MemoryList::Range& range, double start) const;
   [[nodiscard]] std::optional<Scheme> find_scheme(Bytes bytes, Leaving leaving, std::int32_t horizon, double start) const;
+  [[nodiscard]] MemoryList::End end_for(StorageId id) const;
   [[nodiscard]] bool allocate(StorageId id, Leaving leaving, std::int32_t horizon, double start);
   void occupy(StorageId id, Bytes address, double ready);
   void evict(StorageId id);
@@ -71,7 +73,6 @@ class ModnnSchedule {
   // Ahead of need (modnn_prefetch.cpp).
   void prefetch(double end);
   [[nodiscard]] bool is_useful(std::int32_t target);
-  [[nodiscard]] Bytes predicted_workspace(std::int32_t position) const;
 
   [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
   [[nodiscard]] bool fixed(StorageId id) const { return step_.storage(id).persistent; }
