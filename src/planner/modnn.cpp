@@ -172,14 +172,14 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& opt
 // With the fastest algorithms, and where not even one sample fits so, with the smallest.
 PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
-  const bool cuts = may_cut(step, options) && options.memory;
+  const bool cuts = may_cut(step, options);
   Fastest fastest(cost);
   PlannerOptions tried = options;
   for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
     tried.algorithms = algorithms;
     // Not all that moDNN fits into fits into vDNN.
     const auto rounds = [](std::int64_t all, std::int64_t samples) { return (all + samples - 1) / samples; };
-    std::int64_t samples = cuts ? evened(batch, modnn_sub_batch(step, cost, options)) : batch;
+    std::int64_t samples = cuts && options.memory ? evened(batch, modnn_sub_batch(step, cost, options)) : batch;
     while (!fastest.any()) {
       fastest.offer(plan_rounds(plan_vdnn, step, samples, cost, tried));
       if (!cuts || samples == 1) break;

@@ -8,10 +8,13 @@
 #include "cost/devices.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/layout.h"
+#include "planner/modnn_batch.h"
 #include "planner/modnn_memory.h"
 #include "planner/planner.h"
 #include "planner/runtime.h"
 #include "step/build.h"
+#include "support/random_network.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -79,10 +82,23 @@ TEST_F(Figure4, FreeNeighboursCountAndGrowTogether) {
 
 class Modnn : public testing::Test {
  protected:
-  Step step(std::string_view model, std::int64_t batch) const {
-    Step step = build_step(std::make_shared<Network>(make_model(model)), {.batch = batch});
+  Step part(const NetworkPtr& network, std::int64_t samples, Part part) const {
+    StepOptions options;
+    options.batch = samples;
+    options.part = part;
+    Step step = build_step(network, options);
     annotate_for(step, device_);
     return step;
+  }
+  Step step(std::string_view model, std::int64_t batch) const {
+    return part(std::make_shared<Network>(make_model(model)), batch, Part::whole);
+  }
+  // That may cut the batches of a network, whatever it does to the numbers.
+  PlannerOptions cutting(const NetworkPtr& network) const {
+    PlannerOptions options;
+    options.cut = [this, network](std::int64_t samples, Part kind) { return part(network, samples, kind); };
+    options.allowed = Numerics::changed;
+    return options;
   }
   PlanResult plan(std::string_view policy, const Step& step, const PlannerOptions& options) const {
     return make_plan(find_policy(policy), step, cost_, options);
@@ -155,26 +171,135 @@ TEST_F(Modnn, CopiesTakeTurnsOnOneLane) {
   EXPECT_GT(seconds[1], seconds[0]);
 }
 
+// Equation 2, by hand.
+TEST_F(Modnn, FloorIsWhatPersistsAndTheLargestTaskOfOneSample) {
+  const auto network = std::make_shared<Network>(make_model("vgg16"));
+  const PlannerOptions options = cutting(network);
+  const Floor floor = modnn_floor(part(network, 64, Part::whole), cost_, options);
+  // Weights, gradients and momentum; conv1_2 reads and writes 64 x 224 x 224.
+  const std::int64_t persistent = 3 * 4 * 138'357'544LL, largest = 2 * 4 * 64 * 224 * 224;
+  EXPECT_NEAR(static_cast<double>(floor.bytes.count()), static_cast<double>(persistent + largest), 64 * 256.0);
+  EXPECT_EQ(floor.task, "conv1_2 forward");
+  // It is enough, and the least.
+  PlannerOptions within = options;
+  within.memory = floor.bytes;
+  const PlanResult exact = plan("modnn", part(network, 64, Part::whole), within);
+  ASSERT_TRUE(exact.plan);
+  EXPECT_EQ(exact.floor, floor.bytes);
+  EXPECT_EQ(summarize(*exact.plan).rounds, 64);
+  EXPECT_EQ(exact.plan->numerics, Numerics::reordered);
+  within.memory = floor.bytes - Bytes(kAlignment);
+  EXPECT_FALSE(plan("modnn", part(network, 64, Part::whole), within).plan);
+}
+
+// Equation 3: this many samples fit, one more does not.
+TEST_F(Modnn, SubBatchIsTheLargestThatFits) {
+  const auto network = std::make_shared<Network>(make_model("vgg16"));
+  PlannerOptions options = cutting(network);
+  options.in_place = false;
+  const Step whole = part(network, 256, Part::whole);
+  const auto needed = [&](std::int64_t samples) {
+    const Step round = part(network, samples, Part::later_round);
+    return persistent_bytes(round) + largest_fast_task(round, cost_);
+  };
+  for (const std::int64_t gibibytes : {2, 3, 5, 7}) {
+    options.memory = Bytes(gibibytes << 30);
+    const std::int64_t samples = modnn_sub_batch(whole, cost_, options);
+    ASSERT_GT(samples, 1);
+    ASSERT_LT(samples, 255);
+    EXPECT_LE(needed(samples), *options.memory);
+    EXPECT_GT(needed(samples + 1), *options.memory);
+  }
+  options.memory = Bytes(1LL << 40);
+  EXPECT_EQ(modnn_sub_batch(whole, cost_, options), 256);
+  options.memory = persistent_bytes(part(network, 1, Part::later_round));
+  EXPECT_EQ(modnn_sub_batch(whole, cost_, options), 1);
+  EXPECT_EQ(evened(256, 100), 86);
+  EXPECT_EQ(evened(10, 4), 4);
+  EXPECT_EQ(evened(7, 7), 7);
+}
+
+TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
+  for (const char* model : {"vgg16", "resnet34"}) {
+    const auto network = std::make_shared<Network>(make_model(model));
+    const Step whole = part(network, 32, Part::whole);
+    const Numerics needed = model == std::string_view("vgg16") ? Numerics::reordered : Numerics::changed;
+    PlannerOptions options = cutting(network);
+    const Bytes floor = modnn_floor(whole, cost_, options).bytes;
+    for (const char* policy : {"modnn", "vdnn+"}) {
+      for (const Numerics allowed : {Numerics::identical, Numerics::reordered, Numerics::changed}) {
+        options.allowed = allowed;
+        options.memory.reset();
+        const Bytes least = plan(policy, whole, options).floor;
+        options.memory = least;
+        const PlanResult result = plan(policy, whole, options);
+        ASSERT_TRUE(result.plan) << model << " " << policy;
+        EXPECT_LE(result.plan->numerics, allowed);
+        EXPECT_EQ(summarize(*result.plan).rounds > 1, allowed >= needed) << model << " " << policy;
+        EXPECT_EQ(policy == std::string_view("modnn") && least == floor, policy == std::string_view("modnn") && allowed >= needed);
+      }
+    }
+  }
+}
+
+// Networks of every kind of layer, from the floor up.
+TEST_F(Modnn, CutsAnyNetwork) {
+  int cut = 0, moving = 0;
+  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+    const NetworkPtr network = testing_support::random_network(seed);
+    const std::int64_t batch = 1 + seed % 7;
+    const Step whole = part(network, batch, Part::whole);
+    PlannerOptions options = cutting(network);
+    options.in_place = seed % 3 != 0;
+    for (const char* policy : {"modnn", "vdnn+"}) {
+      options.memory.reset();
+      const PlanResult unlimited = plan(policy, whole, options);
+      for (const std::int64_t percent : {100, 101, 110, 130, 170}) {
+        options.memory = Bytes(unlimited.floor.count() * percent / 100);
+        const PlanResult result = plan(policy, whole, options);
+        ASSERT_TRUE(result.plan) << policy << " seed " << seed << " at " << percent;
+        EXPECT_EQ(result.floor, unlimited.floor) << policy << " seed " << seed;
+        const PlanSummary summary = summarize(*result.plan);
+        EXPECT_LE(summary.peak_bytes, *options.memory);
+        cut += summary.rounds > 1 ? 1 : 0;
+        moving += summary.offloaded_bytes.is_zero() ? 0 : 1;
+      }
+      options.memory = unlimited.floor - Bytes(1);
+      EXPECT_FALSE(plan(policy, whole, options).plan) << policy << " seed " << seed;
+    }
+  }
+  EXPECT_GT(cut, 100);
+  EXPECT_GT(moving, 100);
+}
+
 struct Case {
   const char* model;
   std::int64_t batch;
 };
 
-class ModnnBudgets : public Modnn, public testing::WithParamInterface<Case> {};
-
-// From the smallest budget that any plan can do with to that of unlimited memory.
-TEST_P(ModnnBudgets, AreAllPlanned) {
-  const Step original = step(GetParam().model, GetParam().batch);
-  const PlanResult unlimited = plan("modnn", original, {});
-  const Bytes ideal = summarize(*plan("liveness", original, {}).plan).peak_bytes;
-  constexpr int kPoints = 20;
-  for (int part = 0; part <= kPoints; ++part) {
-    const Bytes memory = between(unlimited.floor, ideal, part, kPoints);
-    const PlanResult result = plan("modnn", original, within(memory));
-    ASSERT_TRUE(result.plan) << memory.count();
-    EXPECT_LE(summarize(*result.plan).peak_bytes, memory);
+class ModnnBudgets : public Modnn, public testing::WithParamInterface<Case> {
+ protected:
+  // From the smallest budget that the policy can do with to that of unlimited memory.
+  void plan_all(const Step& original, PlannerOptions options) const {
+    const Bytes floor = plan("modnn", original, options).floor;
+    const Bytes ideal = summarize(*plan("liveness", original, {}).plan).peak_bytes;
+    constexpr int kPoints = 20;
+    for (int point = 0; point <= kPoints; ++point) {
+      options.memory = between(floor, ideal, point, kPoints);
+      const PlanResult result = plan("modnn", original, options);
+      ASSERT_TRUE(result.plan) << options.memory->count();
+      EXPECT_LE(summarize(*result.plan).peak_bytes, *options.memory);
+    }
+    options.memory = floor - Bytes(1);
+    EXPECT_FALSE(plan("modnn", original, options).plan);
   }
-  EXPECT_FALSE(plan("modnn", original, within(unlimited.floor - Bytes(1))).plan);
+};
+
+TEST_P(ModnnBudgets, AreAllPlanned) { plan_all(step(GetParam().model, GetParam().batch), {}); }
+
+TEST_P(ModnnBudgets, AreAllPlannedInSubBatches) {
+  const auto network = std::make_shared<Network>(make_model(GetParam().model));
+  plan_all(part(network, GetParam().batch, Part::whole), cutting(network));
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& row) {
@@ -184,9 +309,11 @@ std::string case_name(const testing::TestParamInfo<Case>& row) {
   return name;
 }
 
+// The paper's five, and other shapes.
 INSTANTIATE_TEST_SUITE_P(Zoo, ModnnBudgets,
-                         testing::Values(Case{"alexnet", 128}, Case{"vgg16", 64}, Case{"resnet34", 64}, Case{"fcn", 16},
-                                         Case{"inception-v3", 16}, Case{"densenet121", 16}, Case{"lstm:4,256,16", 64}),
+                         testing::Values(Case{"vgg16", 256}, Case{"vgg19", 256}, Case{"resnet34", 256}, Case{"vgg101", 128},
+                                         Case{"fcn", 128}, Case{"alexnet", 128}, Case{"inception-v3", 16},
+                                         Case{"densenet121", 16}, Case{"lstm:4,256,16", 16}),
                          case_name);
 
 }  // namespace
