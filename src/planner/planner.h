@@ -70,6 +70,7 @@ struct PlannerOptions {
   std::int64_t sub_batch = 0;              // every policy cuts the batch so; 0: those that choose do
   bool exact_batch_norm = false;  // batch norm keeps the statistics of the whole batch where the batch is cut
   Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
+  bool one_lane = false;                   // modnn: copies out and in take turns
 };
 
 // A plan, or why there is none: that a budget is too small is an answer, not an error.

@@ -13,6 +13,8 @@ PlanResult plan_offload(Step step, const CostModel& cost, const PlannerOptions& 
 PlanResult plan_superneurons(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_vdnn_conv(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_vdnn_all(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options);
+PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_drop_cheap(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_sublinear(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_recursive(Step step, const CostModel& cost, const PlannerOptions& options);

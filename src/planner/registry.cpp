@@ -8,7 +8,7 @@
 namespace tide {
 namespace {
 
-constexpr std::array<Policy, 12> kPolicies{{
+constexpr std::array<Policy, 14> kPolicies{{
     {"baseline", "every tensor has memory of its own for the whole step", plan_baseline},
     {"inplace", "baseline, but results overwrite operands that nobody needs any more", plan_inplace},
     {"sharing", "inplace, and blocks are recycled among tensors (sublinear paper, section 3)", plan_sharing},
@@ -17,6 +17,8 @@ constexpr std::array<Policy, 12> kPolicies{{
     {"superneurons", "offload, cache, recomputation and workspaces, as far as memory is short", plan_superneurons, true},
     {"vdnn-conv", "inputs of convolutions leave and come back, each copy in step with one layer (vDNN)", plan_vdnn_conv},
     {"vdnn-all", "the same for the inputs of all layers", plan_vdnn_all},
+    {"vdnn+", "whichever of the two is faster, in sub-batches as large as moDNN's", plan_vdnn_plus},
+    {"modnn", "neighbours leave where that delays least, and come back just in time; batches are cut to fit (moDNN)", plan_modnn},
     {"drop-cheap", "cheap layers are dropped and run again, convolutions and products are kept", plan_drop_cheap},
     {"sublinear", "segments are run again from what is kept between them: O(sqrt n) memory", plan_sublinear},
     {"recursive", "segments within segments: O(log n) memory for O(n log n) time", plan_recursive},

@@ -1,0 +1,197 @@
+// moDNN (X. Chen et al., 2018): sub-batches as large as memory allows (modnn_batch.h), each worked
+// through by Algorithm 1 (modnn_schedule.h). And vDNN+, its baseline: vDNN in sub-batches of that size.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "cost/memoized.h"
+#include "plan/summary.h"
+#include "plan/timeline.h"
+#include "planner/finish.h"
+#include "planner/in_place.h"
+#include "planner/modnn_batch.h"
+#include "planner/modnn_schedule.h"
+#include "planner/policies.h"
+#include "planner/rounds.h"
+
+namespace tide {
+namespace {
+
+// The fastest plan of several, and their smallest floors.
+class Fastest {
+ public:
+  explicit Fastest(const CostModel& cost) : cost_(cost) {}
+
+  // Whether it is the fastest so far.
+  bool offer(PlanResult result) {
+    if (!any_ || result.floor < best_.floor) {
+      best_.floor = result.floor;
+      best_.bottleneck_task = result.bottleneck_task;
+    }
+    result.floor = best_.floor;
+    result.bottleneck_task = best_.bottleneck_task;
+    if (!result.plan) {
+      // Why there is none, as the least demanding sees it.
+      const bool better = best_.short_of == Tier::device || (result.short_of != Tier::device && result.host_floor < best_.host_floor);
+      if (!best_.plan && (!any_ || better)) best_ = std::move(result);
+      any_ = true;
+      return false;
+    }
+    any_ = true;
+    const double seconds = simulate(*result.plan, cost_).seconds;
+    // Nothing moves for next to nothing.
+    constexpr double kWorthMoving = 1.003;
+    if (best_.plan && seconds * (moves_ ? 1 : kWorthMoving) >= seconds_) return false;
+    seconds_ = seconds;
+    best_ = std::move(result);
+    moves_ = false;
+    for (const Phase& phase : best_.plan->phases)
+      for (const Op& op : phase.ops) moves_ = moves_ || op.kind == OpKind::copy;
+    return true;
+  }
+  [[nodiscard]] bool any() const { return best_.plan.has_value(); }
+  [[nodiscard]] double seconds() const { return seconds_; }
+  [[nodiscard]] PlanResult take() && { return std::move(best_); }
+
+ private:
+  const CostModel& cost_;
+  PlanResult best_;
+  bool any_ = false, moves_ = false;
+  double seconds_ = 0;
+};
+
+// Equation 4 knows neither what else will delay a copy nor when its place will be free, and one unlucky
+// place can cost a second trip: a few guesses are tried, on large steps the first of them.
+constexpr std::array<ModnnGuess, 6> kGuesses{{{2, MemoryList::Fit::tightest, true},
+                                              {2, MemoryList::Fit::first, true},
+                                              {4, MemoryList::Fit::tightest, true},
+                                              {4, MemoryList::Fit::tightest, false},
+                                              {8, MemoryList::Fit::tightest, true},
+                                              {4, MemoryList::Fit::first, true}}};
+constexpr std::size_t kGuessesOnLargeSteps = 2;
+constexpr std::uint32_t kLargeStep = 4000;  // tasks
+constexpr double kGoodEnough = 1.001;  // of the time with unlimited memory
+
+// Copies of both directions share a link: each waits for the one before it.
+PlanResult take_turns(PlanResult result) {
+  if (!result.plan) return result;
+  std::vector<Op>& ops = result.plan->phases.front().ops;
+  std::int32_t before = -1;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(ops.size()); ++i) {
+    Op& op = ops[static_cast<std::size_t>(i)];
+    if (op.kind != OpKind::copy) continue;
+    if (before >= 0 && ops[static_cast<std::size_t>(before)].lane != op.lane) op.waits.push_back(before);
+    before = i;
+  }
+  return result;
+}
+
+// One step, not cut.
+PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& options) {
+  const MemoizedCost cost(model, step);
+  if (options.in_place) step = merge_in_place(std::move(step));
+  const Floor floor = smallest_floor(step);
+  PlannerOptions merged = options;  // results are in place already
+  merged.in_place = false;
+  const auto with_floor = [&](PlanResult result) {
+    result.floor = floor.bytes;
+    result.bottleneck_task = floor.task;
+    return result;
+  };
+  // Where everything fits there is nothing to do.
+  if (options.memory && *options.memory < floor.bytes) return with_floor({});
+  merged.memory.reset();
+  PlanResult unlimited = plan_liveness(step, cost, merged);
+  if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
+  merged.memory = options.memory;
+  const double enough = kGoodEnough * ideal_seconds(step, cost);
+  Fastest fastest(cost);
+  const auto offer = [&](PlanResult result) {
+    result = with_floor(std::move(result));
+    fastest.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
+  };
+  offer(plan_liveness(step, cost, merged));
+  const StepFacts facts(step, {});
+  const std::size_t guesses = step.ordered_tasks > kLargeStep ? kGuessesOnLargeSteps : kGuesses.size();
+  for (const ModnnGuess& guess : std::span(kGuesses).first(guesses)) {
+    if (fastest.any() && fastest.seconds() <= enough) break;
+    offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
+  }
+  return std::move(fastest).take();
+}
+
+}  // namespace
+
+PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options) {
+  if (!may_cut(step, options)) return plan_step(std::move(step), cost, options);
+  const std::int64_t batch = step.options.batch;
+  Fastest fastest(cost);
+  PlanResult whole = plan_step(step, cost, options);
+  const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
+  fastest.offer(std::move(whole));
+  PlanResult least;
+  const Floor floor = modnn_floor(step, cost, options);
+  least.floor = floor.bytes;
+  least.bottleneck_task = floor.task;
+  fastest.offer(std::move(least));
+  if (at_once || *options.memory < floor.bytes) return std::move(fastest).take();
+  // The paper's size is as large as can be. Smaller ones move less; which is faster is the model's to say.
+  const std::int64_t largest = evened(batch, modnn_sub_batch(step, cost, options));
+  const std::int64_t rounds = (batch + largest - 1) / largest;
+  const bool hurried = step.ordered_tasks > kLargeStep;
+  const auto search = [&](std::int64_t first, bool more) {
+    const int patience = hurried ? 1 : 3;
+    int worse = 0;
+    std::int64_t before = 0;
+    for (std::int64_t count = first; count >= 2 && count <= batch && worse < patience;) {
+      const std::int64_t samples = (batch + count - 1) / count;
+      if (std::exchange(before, samples) != samples)
+        worse = fastest.offer(plan_rounds(plan_step, step, samples, cost, options)) ? 0 : worse + 1;
+      // In larger steps the more there are, so that many small rounds do not take long.
+      const std::int64_t change = std::max<std::int64_t>(count / 16, 1);
+      count = more ? count + change : count - change;
+    }
+  };
+  search(std::max<std::int64_t>(rounds, 2), true);
+  search(rounds - 1, false);
+  return std::move(fastest).take();
+}
+
+namespace {
+
+PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& options) {
+  Fastest fastest(cost);
+  fastest.offer(plan_vdnn_conv(step, cost, options));
+  fastest.offer(plan_vdnn_all(std::move(step), cost, options));
+  return std::move(fastest).take();
+}
+
+}  // namespace
+
+// With the fastest algorithms, and where not even one sample fits so, with the smallest.
+PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
+  const std::int64_t batch = step.options.batch;
+  const bool cuts = may_cut(step, options);
+  Fastest fastest(cost);
+  PlannerOptions tried = options;
+  for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
+    tried.algorithms = algorithms;
+    // Not all that moDNN fits into fits into vDNN.
+    const auto rounds = [](std::int64_t all, std::int64_t samples) { return (all + samples - 1) / samples; };
+    std::int64_t samples = cuts && options.memory ? evened(batch, modnn_sub_batch(step, cost, options)) : batch;
+    while (!fastest.any()) {
+      fastest.offer(plan_rounds(plan_vdnn, step, samples, cost, tried));
+      if (!cuts || samples == 1) break;
+      const std::int64_t more = rounds(batch, samples) + 1;
+      samples = std::min(samples - 1, rounds(batch, more));
+    }
+  }
+  // The floor is the same whether there is a plan or not.
+  tried.memory = Bytes();
+  if (cuts) fastest.offer(plan_rounds(plan_vdnn, step, 1, cost, tried));
+  fastest.offer(plan_vdnn(std::move(step), cost, tried));
+  return std::move(fastest).take();
+}
+
+}  // namespace tide
