@@ -1,4 +1,4 @@
-// The default: plans in every way there is and keeps the one that the simulator finds fastest.
+// The default, on a batch as it is: plans in every way there is and keeps the one that the simulator finds fastest.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -106,7 +106,7 @@ void offer_mirrored(const Step& step, const CostModel& cost, const PlannerOption
 
 }  // namespace
 
-PlanResult plan_auto(Step step, const CostModel& model, const PlannerOptions& options) {
+PlanResult plan_whole(Step step, const CostModel& model, const PlannerOptions& options) {
   const MemoizedCost cost(model, step);
   const double ideal = ideal_seconds(step, cost);
   Best best(cost);

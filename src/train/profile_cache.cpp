@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "cost/profile.h"
 #include "executor/measure.h"
 
 namespace tide {
@@ -39,27 +38,33 @@ std::filesystem::path profile_cache_path(const Backend& backend) {
   return folder / "tidepool" / fmt::format("profile-{:016x}.json", hash_of(machine_name() + '\n' + backend.description()));
 }
 
-std::shared_ptr<const CostModel> measured_cost(Backend& backend, std::span<const Step> steps,
-                                               const std::filesystem::path& cache, double link_bytes_per_second) {
-  Profile profile{machine_name(), backend.description(), {}, {}, {}};
-  for (const Profile& known : read_cache(cache))
-    if (known.machine == profile.machine && known.backend == profile.backend) profile = known;
-  const std::size_t before = profile.task_seconds.size();
+MeasuredCost::MeasuredCost(Backend& backend, std::filesystem::path cache, double link_bytes_per_second)
+    : backend_(backend), cache_(std::move(cache)), link_bytes_per_second_(link_bytes_per_second) {
+  profile_.machine = machine_name();
+  profile_.backend = backend.description();
+  for (const Profile& known : read_cache(cache_))
+    if (known.machine == profile_.machine && known.backend == profile_.backend) profile_ = known;
+  model_ = std::make_unique<ProfileModel>(std::vector{profile_}, link_bytes_per_second_);
+}
+
+void MeasuredCost::cover(const Step& step) {
+  const std::size_t before = profile_.task_seconds.size();
   MeasureOptions options;
-  for (const Step& step : steps) {
-    options.known = profile;
-    profile = measure_profile(step, backend, options);
+  options.known = profile_;
+  profile_ = measure_profile(step, backend_, options);
+  if (profile_.task_seconds.size() != before) save();
+  model_ = std::make_unique<ProfileModel>(std::vector{profile_}, link_bytes_per_second_);
+}
+
+void MeasuredCost::save() const {
+  if (cache_.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(cache_.parent_path(), error);
+  try {
+    if (!error) save_profile(profile_, cache_);
+  } catch (const Error&) {
+    std::filesystem::remove(cache_, error);  // damaged, or no room: the next run measures again
   }
-  if (profile.task_seconds.size() != before && !cache.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(cache.parent_path(), error);
-    try {
-      if (!error) save_profile(profile, cache);
-    } catch (const Error&) {
-      std::filesystem::remove(cache, error);  // damaged, or no room: the next run measures again
-    }
-  }
-  return std::make_shared<ProfileModel>(std::vector{std::move(profile)}, link_bytes_per_second);
 }
 
 }  // namespace tide

@@ -4,10 +4,9 @@
 
 #include <filesystem>
 #include <memory>
-#include <span>
 
 #include "backend/backend.h"
-#include "cost/model.h"
+#include "cost/profile.h"
 
 namespace tide {
 
@@ -15,10 +14,33 @@ namespace tide {
 // machine and backend. Empty where there is no such folder.
 [[nodiscard]] std::filesystem::path profile_cache_path(const Backend& backend);
 
-// A cost model for these steps. A cache that cannot be read or written is done without.
-// REQUIRES: the steps were annotated by `backend` and have their networks.
-[[nodiscard]] std::shared_ptr<const CostModel> measured_cost(Backend& backend, std::span<const Step> steps,
-                                                             const std::filesystem::path& cache,
-                                                             double link_bytes_per_second);
+// Times of the steps it was told to cover; others are modelled. A cache that cannot be read or written
+// is done without.
+class MeasuredCost final : public CostModel {
+ public:
+  // The backend outlives it.
+  MeasuredCost(Backend& backend, std::filesystem::path cache, double link_bytes_per_second);
+
+  // Measures what is not known yet.
+  // REQUIRES: the step was annotated by the backend, has its network, and has results merged as plans have them.
+  void cover(const Step& step);
+
+  [[nodiscard]] std::string name() const override { return model_->name(); }
+  [[nodiscard]] double task_seconds(const Step& step, TaskId task, std::size_t algorithm) const override {
+    return model_->task_seconds(step, task, algorithm);
+  }
+  [[nodiscard]] double copy_seconds(Bytes bytes, Tier from, Tier to) const override {
+    return model_->copy_seconds(bytes, from, to);
+  }
+
+ private:
+  void save() const;
+
+  Backend& backend_;
+  std::filesystem::path cache_;
+  double link_bytes_per_second_;
+  Profile profile_;
+  std::unique_ptr<ProfileModel> model_;  // of profile_
+};
 
 }  // namespace tide

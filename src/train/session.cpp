@@ -95,10 +95,11 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   PlannerOptions planner = options.planner;
   session->reserve(variants.front(), planner);
   if (!options.cost && options.measure) {
-    std::vector<Step> steps;
-    for (const Bytes limit : fuse_limits(planner.memory, options.activations)) steps.push_back(merge_in_place(session->build(variants.front(), {limit})));
-    session->options_.cost = measured_cost(*session->backend_, steps, profile_cache_path(*session->backend_),
-                                           options.executor.link_bytes_per_second);
+    session->measured_ = std::make_shared<MeasuredCost>(*session->backend_, profile_cache_path(*session->backend_),
+                                                        options.executor.link_bytes_per_second);
+    for (const Bytes limit : fuse_limits(planner.memory, options.activations))
+      session->measured_->cover(merge_in_place(session->build(variants.front(), {limit})));
+    session->options_.cost = session->measured_;
   }
   if (!session->options_.cost)
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
@@ -130,6 +131,8 @@ Step Session::build(const StepVariant& variant, const StepChoice& choice) const 
   choice.apply_to(options);
   Step step = build_step(network_, options);
   backend_->annotate(step);
+  // Tasks over fewer samples have times of their own.
+  if (measured_ && choice.samples > 0) measured_->cover(merge_in_place(step));
   return step;
 }
 

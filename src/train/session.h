@@ -14,6 +14,7 @@
 #include "plan/summary.h"
 #include "planner/fusing.h"
 #include "train/dataset.h"
+#include "train/profile_cache.h"
 
 namespace tide {
 
@@ -128,6 +129,7 @@ class Session {
   NetworkPtr network_;
   SessionOptions options_;
   std::unique_ptr<Backend> backend_;
+  std::shared_ptr<MeasuredCost> measured_;  // null: costs were given, or are modelled
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
