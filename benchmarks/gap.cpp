@@ -42,13 +42,13 @@ void run(const char* device_name) {
   double longest_plan = 0, longest_bound = 0;
   for (const Case& row : kCases) {
     const auto network = std::make_shared<Network>(make_model(row.model));
-    const BuildStep build = [&](Bytes limit) {
-      Step step = build_step(network, {.batch = row.batch, .fuse = true, .fuse_limit = limit});
+    const BuildStep build = [&](const StepChoice& choice) {
+      Step step = build_step(network, {.batch = row.batch, .fuse = true, .fuse_limit = choice.fuse_limit});
       annotate_for(step, device);
       return step;
     };
-    const double ideal = ideal_seconds(build(Bytes()), cost);
-    const Bytes peak = make_plan(find_policy("liveness"), build(Bytes()), cost, {}).floor;
+    const double ideal = ideal_seconds(build({}), cost);
+    const Bytes peak = make_plan(find_policy("liveness"), build({}), cost, {}).floor;
     for (const int percent : kPercents) {
       PlannerOptions options;
       options.memory = Bytes(peak.count() / 100 * percent / kAlignment * kAlignment);
