@@ -8,6 +8,7 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/fusing.h"
+#include "planner/lower_bound.h"
 #include "report/table.h"
 
 namespace tide {
@@ -33,6 +34,7 @@ int run(const Arguments& arguments) {
   const CostModel& cost = *model;
   const auto build = [&](const StepChoice& choice) { return arguments.cost.build(arguments.step, network, arguments.inference, choice); };
   const double ideal = ideal_seconds(build({}), cost);
+  const LowerBound bound = fused_lower_bound(build, cost, options);
 
   Table table({{"policy"},
                {"fits"},
@@ -43,6 +45,7 @@ int run(const Arguments& arguments) {
                {"moved", Align::right},
                {"recomputed", Align::right},
                {"predicted", Align::right},
+               {"above bound", Align::right},
                {"numerics"},
                {"planned", Align::right}});
   ordered_json list = ordered_json::array();
@@ -59,7 +62,7 @@ int run(const Arguments& arguments) {
     entry["floor_bytes"] = result.floor.count();
     if (!result.plan) {
       table.add({std::string(policy.name), "no", "-", "-", share(result.floor), format_size(result.floor), "-", "-",
-                 "-", "-", planned});
+                 "-", "-", "-", planned});
       entry["bottleneck_task"] = result.bottleneck_task;
       list.push_back(std::move(entry));
       continue;
@@ -67,22 +70,24 @@ int run(const Arguments& arguments) {
     any = true;
     const PlanSummary summary = summarize(*result.plan);
     const double predicted = simulate(*result.plan, cost).seconds;
+    const double gap = predicted / bound.seconds - 1;
     const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
     table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes),
                fmt::format("{}", summary.peak_bytes.count()), share(summary.peak_bytes), format_size(result.floor),
                moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
-               fmt::format("{:.3g} s", predicted), std::string(numerics_name(result.plan->numerics)), planned});
+               fmt::format("{:.3g} s", predicted), fmt::format("{:.1f}%", 100 * gap), std::string(numerics_name(result.plan->numerics)), planned});
     entry["numerics"] = numerics_name(result.plan->numerics);
     entry["peak_bytes"] = summary.peak_bytes.count();
     entry["offloaded_bytes"] = summary.offloaded_bytes.count();
     entry["recomputed_tasks"] = summary.recomputed_tasks;
     entry["predicted_seconds"] = predicted;
+    entry["gap"] = gap;
     entry["plan_seconds"] = result.plan_seconds;
     list.push_back(std::move(entry));
   }
   if (arguments.json) {
     fmt::print("{}\n",
-               ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", ideal}, {"policies", list}}.dump(2));
+               ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", bound.seconds}, {"policies", list}}.dump(2));
   } else {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
@@ -90,6 +95,11 @@ int run(const Arguments& arguments) {
         "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
         "policy can work with; times are {}.\n",
         arguments.cost.source(cost));
+    fmt::print("No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n", bound.seconds,
+               bound.solved ? "a linear program over all ways to keep, move and recompute"
+               : memory     ? "the tasks alone: this build has no solver for linear programs, see TIDE_CLP"
+                            : "the tasks alone",
+               ideal);
     for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;

@@ -46,4 +46,19 @@ PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const C
   return std::move(*best);
 }
 
+LowerBound fused_lower_bound(const BuildStep& build, const CostModel& cost, const PlannerOptions& options) {
+  const Step whole = build({});
+  LowerBound least = lower_bound(whole, cost, options);
+  if (!options.memory || !whole.options.fuse) return least;
+  std::size_t tasks = whole.tasks.size();
+  for (const Bytes limit : fuse_limits(options.memory, whole.options.activations)) {
+    const Step step = build({limit});
+    if (step.tasks.size() == tasks) continue;
+    tasks = step.tasks.size();
+    const LowerBound other = lower_bound(step, cost, options);
+    if (other.seconds < least.seconds) least = other;
+  }
+  return least;
+}
+
 }  // namespace tide

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "planner/planner.h"
+#include "planner/lower_bound.h"
 
 namespace tide {
 
@@ -26,5 +26,8 @@ using BuildStep = std::function<Step(const StepChoice& choice)>;
 // is none, the answer of the smallest floor.
 [[nodiscard]] PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                                          PlannerOptions options);
+
+// What no plan of make_fused_plan() can beat, whatever the policy.
+[[nodiscard]] LowerBound fused_lower_bound(const BuildStep& build, const CostModel& cost, const PlannerOptions& options);
 
 }  // namespace tide
