@@ -6,6 +6,7 @@
 #include "planner/in_place.h"
 #include "planner/layout.h"
 #include "planner/policies.h"
+#include "planner/rounds.h"
 
 namespace tide {
 namespace {
@@ -41,7 +42,9 @@ Bytes largest_fast_task(const Step& step, const CostModel& cost) {
 }
 
 Floor modnn_floor(const Step& step, const CostModel& cost, const PlannerOptions& options) {
-  Floor floor = smallest_floor(prepared(options.cut(1, Part::later_round), options));
+  const bool within = cuts_within(step, options);
+  Floor floor = smallest_floor(prepared(options.cut(1, within ? Part::whole : Part::later_round), options));
+  if (within) return floor;
   const PlanResult update = plan_liveness(options.cut(step.options.batch, Part::update), cost, {});
   if (update.floor > floor.bytes) floor = {update.floor, update.bottleneck_task};
   return floor;
@@ -50,8 +53,9 @@ Floor modnn_floor(const Step& step, const CostModel& cost, const PlannerOptions&
 std::int64_t modnn_sub_batch(const Step& step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
   const Bytes memory = *options.memory;
+  const Part round = cuts_within(step, options) ? Part::whole : Part::later_round;
   const auto profile = [&](std::int64_t samples) {
-    const Step part = prepared(samples == batch ? step : options.cut(samples, Part::later_round), options);
+    const Step part = prepared(samples == batch ? step : options.cut(samples, round), options);
     return Tried{samples, persistent_bytes(part), largest_fast_task(part, cost)};
   };
   // From above every b that does not fit gives a smaller one.

@@ -13,9 +13,10 @@ namespace {
 // Below this a copy is mostly latency: scales, shifts, statistics and biases stay on the device.
 constexpr std::int64_t kWorthCopying = 64 * 1024;
 
-// The host reads metrics from where the device wrote them.
+// The host reads metrics from where the device wrote them, and rounds add to gradients all the time.
 bool may_rest(const Storage& storage) {
-  return storage.persistent && storage.entry.valid() && storage.tensor_class != TensorClass::metric;
+  return storage.persistent && storage.entry.valid() && storage.tensor_class != TensorClass::metric &&
+         storage.tensor_class != TensorClass::parameter_gradient;
 }
 
 // Persistent storages that may rest, by their number among the persistent ones; first those

@@ -106,7 +106,7 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
     uncut.cut = {};
     return plan(step, cost, uncut);
   }
-  if (options.exact_batch_norm && normalizes(step)) {
+  if (cuts_within(step, options)) {
     // One step that goes through its segments sub-batch by sub-batch.
     PlannerOptions uncut = options;
     uncut.cut = {};
@@ -144,6 +144,8 @@ Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options) {
   // Statistics of a batch are not those of its parts.
   return normalizes(step) && !options.exact_batch_norm ? Numerics::changed : Numerics::reordered;
 }
+
+bool cuts_within(const Step& step, const PlannerOptions& options) { return options.exact_batch_norm && normalizes(step); }
 
 bool may_cut(const Step& step, const PlannerOptions& options) {
   return options.cut && step.options.training && step.options.part == Part::whole && step.options.batch > 1 &&

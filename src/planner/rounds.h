@@ -24,6 +24,9 @@ namespace tide {
 // What cutting its batch does to the numbers of a step.
 [[nodiscard]] Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options);
 
+// Whether sub-batches are cut within one step, for the sake of its batch norms.
+[[nodiscard]] bool cuts_within(const Step& step, const PlannerOptions& options);
+
 // Whether the policies may cut the batch of a step: there is a way to, and the numbers may change so far.
 [[nodiscard]] bool may_cut(const Step& step, const PlannerOptions& options);
 

@@ -34,6 +34,14 @@ TEST_P(OperatorTest, MatchesReferenceForwardOnly) {
   compare_all_tasks(*backend_, step, kTolerance);
 }
 
+// Two samples at a time, with batch norms over all three.
+TEST_P(OperatorTest, MatchesReferenceInSubBatches) {
+  StepOptions options = step_options(3);
+  options.sub_batch = 2;
+  Step step = build_step(GetParam().network(), options);
+  compare_all_tasks(*backend_, step, kTolerance);
+}
+
 // The same tasks adding to gradients that are already there.
 TEST_P(OperatorTest, Accumulates) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch));

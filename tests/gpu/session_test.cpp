@@ -93,7 +93,8 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
        {Technique{"offload", Recompute::none, true}, Technique{"superneurons", Recompute::none, true},
         Technique{"superneurons", Recompute::speed, true}, Technique{"superneurons", Recompute::memory, true},
         Technique{"superneurons", Recompute::cost_aware, true},
-        Technique{"superneurons", Recompute::cost_aware, false}}) {
+        Technique{"superneurons", Recompute::cost_aware, false}, Technique{"modnn", Recompute::cost_aware, true},
+        Technique{"auto", Recompute::cost_aware, true}}) {
     SessionOptions options = options_for(technique.policy);
     options.planner.recompute = technique.recompute;
     options.planner.cache = technique.cache;
