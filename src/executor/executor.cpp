@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "plan/summary.h"
+
 namespace tide {
 
 Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const ExecutorOptions& options) {
+  // What rests in host memory does so from phase to phase.
+  const Bytes host = summarize(plan).host_peak_bytes;
+  if (tiers.host == nullptr && plan.phases.size() > 1 && !host.is_zero()) own_host_ = std::make_unique<Arena>(backend, host, Tier::host);
+  const Tiers shared(tiers.device, own_host_ ? own_host_.get() : tiers.host, tiers.disk);
   for (const Phase& phase : plan.phases) {
     const std::int64_t samples = phase.step->options.part == Part::update ? 0 : phase.step->options.batch;
     for (std::int32_t round = 0; round < phase.repeat; ++round) {
@@ -12,7 +18,7 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
       batch_ += samples;
     }
     repeats_.push_back(phase.repeat);
-    phases_.push_back(std::make_unique<PhaseExecutor>(phase, backend, tiers, options));
+    phases_.push_back(std::make_unique<PhaseExecutor>(phase, backend, shared, options));
     inputs_.push_back(phases_.back()->inputs());
     targets_.push_back(phases_.back()->labels());
   }

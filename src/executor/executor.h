@@ -64,6 +64,7 @@ class Executor {
   void run_rounds(const StepState& state);
   [[nodiscard]] Bytes total(Bytes (PhaseExecutor::*moved)() const) const;
 
+  std::unique_ptr<Arena> own_host_;  // of all phases, where none was given
   std::vector<std::unique_ptr<PhaseExecutor>> phases_;
   // A batch that was cut: its rounds in order, and what they take their samples from.
   std::vector<Round> rounds_;

@@ -52,8 +52,9 @@ class Rounds {
     result_.host_floor = std::max(result_.host_floor, part.host_floor);
     result_.disk_floor = std::max(result_.disk_floor, part.disk_floor);
     if (!part.plan) {
+      // The device comes first: with less of it than they need, parts do not ask how much of the host's they do.
+      result_.short_of = result_.plan ? part.short_of : std::min(result_.short_of, part.short_of);
       result_.plan.reset();
-      result_.short_of = part.short_of;
     }
     if (!result_.plan) return;
     part.plan->phases.front().repeat = repeat;
@@ -62,7 +63,7 @@ class Rounds {
 
   // As the last one added, or planned where that does not do.
   void add_before(Step step) {
-    if (!result_.plan) return;
+    if (!result_.plan) return add(std::move(step), 1);  // what it needs counts all the same
     std::optional<Phase> phase = same_as(result_.plan->phases.back(), step);
     if (!phase) {
       add(std::move(step), 1);
