@@ -146,7 +146,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
   // The paper's size is as large as can be. Smaller ones move less; which is faster is the model's to say.
   const std::int64_t largest = evened(batch, modnn_sub_batch(step, cost, options));
   const std::int64_t rounds = (batch + largest - 1) / largest;
-  const bool hurried = step.ordered_tasks > kLargeStep;
+  const bool hurried = cut_part(step, largest, options).ordered_tasks > kLargeStep;
   const auto search = [&](std::int64_t first, bool more) {
     const int patience = hurried ? 1 : 3;
     int worse = 0;
@@ -162,6 +162,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
   };
   search(std::max<std::int64_t>(rounds, 2), true);
   search(rounds - 1, false);
+  if (!best.any()) best.offer(plan_rounds(plan_step, step, 1, cost, options));
   return std::move(best).take();
 }
 

@@ -14,6 +14,11 @@ Step prepared(Step step, const PlannerOptions& options) {
   return options.in_place ? merge_in_place(std::move(step)) : step;
 }
 
+bool is_one_step(const Step& step, const PlannerOptions& options) {
+  const auto& kinds = step.layer_kinds;
+  return options.exact_batch_norm && std::find(kinds.begin(), kinds.end(), LayerKind::batch_norm) != kinds.end();
+}
+
 // A sub-batch size and what it takes.
 struct Tried {
   std::int64_t samples = 0;
@@ -40,8 +45,14 @@ Bytes largest_fast_task(const Step& step, const CostModel& cost) {
   return largest;
 }
 
+Step cut_part(const Step& step, std::int64_t samples, const PlannerOptions& options) {
+  if (samples == step.options.batch) return prepared(step, options);
+  return prepared(options.cut(samples, is_one_step(step, options) ? Part::whole : Part::later_round), options);
+}
+
 Floor modnn_floor(const Step& step, const CostModel& cost, const PlannerOptions& options) {
-  Floor floor = smallest_floor(prepared(options.cut(1, Part::later_round), options));
+  Floor floor = smallest_floor(cut_part(step, 1, options));
+  if (is_one_step(step, options)) return floor;
   const PlanResult update = plan_liveness(options.cut(step.options.batch, Part::update), cost, {});
   if (update.floor > floor.bytes) floor = {update.floor, update.bottleneck_task};
   return floor;
@@ -51,8 +62,10 @@ std::int64_t modnn_sub_batch(const Step& step, const CostModel& cost, const Plan
   const std::int64_t batch = step.options.batch;
   const Bytes memory = *options.memory;
   const auto profile = [&](std::int64_t samples) {
-    const Step part = prepared(samples == batch ? step : options.cut(samples, Part::later_round), options);
-    return Tried{samples, persistent_bytes(part), largest_fast_task(part, cost)};
+    const Step part = cut_part(step, samples, options);
+    const Bytes kept = persistent_bytes(part);
+    // All of the batch that a step begins with has to fit as well.
+    return Tried{samples, kept, std::max(largest_fast_task(part, cost), smallest_floor(part).bytes - kept)};
   };
   // From above every b that does not fit gives a smaller one.
   Tried tried = profile(batch);

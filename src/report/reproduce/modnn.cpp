@@ -170,7 +170,7 @@ Report figure7(Workbench& bench) {
     const auto add = [&](const Planned& planned, bool sub_batch) {
       row.push_back(planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "does not fit");
       row.push_back(planned.fits() ? fmt::format("{:.1f}", more_percent(planned.seconds, ideal)) : "");
-      if (sub_batch) row.push_back(planned.fits() ? fmt::format("{}", planned.result.plan->phases.front().step->options.batch) : "");
+      if (sub_batch) row.push_back(planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "");
       row.push_back(planned.fits() ? fmt::format("{:.1f}", gigabytes(moved(planned))) : "");
     };
     add(modnn, true);
@@ -227,7 +227,7 @@ Report figure8(Workbench& bench) {
       if (all.fits() && (!vdnn.fits() || all.seconds < vdnn.seconds)) vdnn = std::move(all);
       const auto seconds = [](const Planned& planned) { return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-"; };
       const auto samples = [](const Planned& planned) {
-        return planned.fits() ? fmt::format("{}", planned.result.plan->phases.front().step->options.batch) : "-";
+        return planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "-";
       };
       series.rows.push_back({std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)), seconds(modnn), samples(modnn),
                              seconds(vdnn), seconds(plus), samples(plus)});
