@@ -33,6 +33,7 @@ constexpr Paper kPapers[] = {
     {"superneurons", "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)",
      superneurons_experiments},
     {"sublinear", "Chen et al., Training Deep Nets with Sublinear Memory Cost (2016)", sublinear_experiments},
+    {"modnn", "Chen et al., moDNN: Memory Optimal DNN Training on GPUs (DATE 2018)", modnn_experiments},
 };
 
 const Paper& find_paper(const std::string& name) {
@@ -184,7 +185,7 @@ int run(const Arguments& arguments) {
 Command reproduce_command(CLI::App& root) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* app = root.add_subcommand("reproduce", "A paper's tables and figures, the paper's values beside ours");
-  app->add_option("PAPER", arguments->paper, "superneurons or sublinear")->required();
+  app->add_option("PAPER", arguments->paper, "superneurons, sublinear or modnn")->required();
   app->add_option("--only", arguments->only, "Some of them: table1,figure10,...")->delimiter(',');
   app->add_option("--output", arguments->output, "Write the figures' data as CSV files into this folder");
   app->add_flag("--json", arguments->json, "Print one JSON object");

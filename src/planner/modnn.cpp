@@ -18,12 +18,16 @@
 namespace tide {
 namespace {
 
-// The fastest plan of several, and their smallest floors.
-class Fastest {
- public:
-  explicit Fastest(const CostModel& cost) : cost_(cost) {}
+// A copy counts for a twentieth of its time even where it delays nothing, as in joint planning: of plans that
+// take about as long, the one that moves less is better.
+constexpr double kPriceOfLink = 0.05;
 
-  // Whether it is the fastest so far.
+// The best plan of several, and their smallest floors.
+class Best {
+ public:
+  explicit Best(const CostModel& cost) : cost_(cost) {}
+
+  // Whether it is the best so far.
   bool offer(PlanResult result) {
     if (!any_ || result.floor < best_.floor) {
       best_.floor = result.floor;
@@ -39,26 +43,29 @@ class Fastest {
       return false;
     }
     any_ = true;
-    const double seconds = simulate(*result.plan, cost_).seconds;
-    // Nothing moves for next to nothing.
-    constexpr double kWorthMoving = 1.003;
-    if (best_.plan && seconds * (moves_ ? 1 : kWorthMoving) >= seconds_) return false;
-    seconds_ = seconds;
+    const double price = price_of(*result.plan);
+    if (best_.plan && price >= price_) return false;
+    price_ = price;
     best_ = std::move(result);
-    moves_ = false;
-    for (const Phase& phase : best_.plan->phases)
-      for (const Op& op : phase.ops) moves_ = moves_ || op.kind == OpKind::copy;
     return true;
   }
   [[nodiscard]] bool any() const { return best_.plan.has_value(); }
-  [[nodiscard]] double seconds() const { return seconds_; }
+  [[nodiscard]] double price() const { return price_; }
   [[nodiscard]] PlanResult take() && { return std::move(best_); }
 
  private:
+  [[nodiscard]] double price_of(const Plan& plan) const {
+    double copies = 0;
+    for (const Phase& phase : plan.phases)
+      for (const Op& op : phase.ops)
+        if (op.kind == OpKind::copy) copies += phase.repeat * cost_.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to);
+    return simulate(plan, cost_).seconds + kPriceOfLink * copies;
+  }
+
   const CostModel& cost_;
   PlanResult best_;
-  bool any_ = false, moves_ = false;
-  double seconds_ = 0;
+  bool any_ = false;
+  double price_ = 0;
 };
 
 // Equation 4 knows neither what else will delay a copy nor when its place will be free, and one unlucky
@@ -106,19 +113,19 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
   merged.memory = options.memory;
   const double enough = kGoodEnough * ideal_seconds(step, cost);
-  Fastest fastest(cost);
+  Best best(cost);
   const auto offer = [&](PlanResult result) {
     result = with_floor(std::move(result));
-    fastest.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
+    best.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
   };
   offer(plan_liveness(step, cost, merged));
   const StepFacts facts(step, {});
   const std::size_t guesses = step.ordered_tasks > kLargeStep ? kGuessesOnLargeSteps : kGuesses.size();
   for (const ModnnGuess& guess : std::span(kGuesses).first(guesses)) {
-    if (fastest.any() && fastest.seconds() <= enough) break;
+    if (best.any() && best.price() <= enough) break;
     offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
   }
-  return std::move(fastest).take();
+  return std::move(best).take();
 }
 
 }  // namespace
@@ -126,20 +133,20 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
 PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (!may_cut(step, options)) return plan_step(std::move(step), cost, options);
   const std::int64_t batch = step.options.batch;
-  Fastest fastest(cost);
+  Best best(cost);
   PlanResult whole = plan_step(step, cost, options);
   const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
-  fastest.offer(std::move(whole));
+  best.offer(std::move(whole));
   PlanResult least;
   const Floor floor = modnn_floor(step, cost, options);
   least.floor = floor.bytes;
   least.bottleneck_task = floor.task;
-  fastest.offer(std::move(least));
-  if (at_once || *options.memory < floor.bytes) return std::move(fastest).take();
+  best.offer(std::move(least));
+  if (at_once || *options.memory < floor.bytes) return std::move(best).take();
   // The paper's size is as large as can be. Smaller ones move less; which is faster is the model's to say.
   const std::int64_t largest = evened(batch, modnn_sub_batch(step, cost, options));
   const std::int64_t rounds = (batch + largest - 1) / largest;
-  const bool hurried = step.ordered_tasks > kLargeStep;
+  const bool hurried = cut_part(step, largest, options).ordered_tasks > kLargeStep;
   const auto search = [&](std::int64_t first, bool more) {
     const int patience = hurried ? 1 : 3;
     int worse = 0;
@@ -147,7 +154,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
     for (std::int64_t count = first; count >= 2 && count <= batch && worse < patience;) {
       const std::int64_t samples = (batch + count - 1) / count;
       if (std::exchange(before, samples) != samples)
-        worse = fastest.offer(plan_rounds(plan_step, step, samples, cost, options)) ? 0 : worse + 1;
+        worse = best.offer(plan_rounds(plan_step, step, samples, cost, options)) ? 0 : worse + 1;
       // In larger steps the more there are, so that many small rounds do not take long.
       const std::int64_t change = std::max<std::int64_t>(count / 16, 1);
       count = more ? count + change : count - change;
@@ -155,16 +162,17 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
   };
   search(std::max<std::int64_t>(rounds, 2), true);
   search(rounds - 1, false);
-  return std::move(fastest).take();
+  if (!best.any()) best.offer(plan_rounds(plan_step, step, 1, cost, options));
+  return std::move(best).take();
 }
 
 namespace {
 
 PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& options) {
-  Fastest fastest(cost);
-  fastest.offer(plan_vdnn_conv(step, cost, options));
-  fastest.offer(plan_vdnn_all(std::move(step), cost, options));
-  return std::move(fastest).take();
+  Best best(cost);
+  best.offer(plan_vdnn_conv(step, cost, options));
+  best.offer(plan_vdnn_all(std::move(step), cost, options));
+  return std::move(best).take();
 }
 
 }  // namespace
@@ -173,15 +181,15 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& opt
 PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
   const bool cuts = may_cut(step, options);
-  Fastest fastest(cost);
+  Best best(cost);
   PlannerOptions tried = options;
   for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
     tried.algorithms = algorithms;
     // Not all that moDNN fits into fits into vDNN.
     const auto rounds = [](std::int64_t all, std::int64_t samples) { return (all + samples - 1) / samples; };
     std::int64_t samples = cuts && options.memory ? evened(batch, modnn_sub_batch(step, cost, options)) : batch;
-    while (!fastest.any()) {
-      fastest.offer(plan_rounds(plan_vdnn, step, samples, cost, tried));
+    while (!best.any()) {
+      best.offer(plan_rounds(plan_vdnn, step, samples, cost, tried));
       if (!cuts || samples == 1) break;
       const std::int64_t more = rounds(batch, samples) + 1;
       samples = std::min(samples - 1, rounds(batch, more));
@@ -189,9 +197,9 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions
   }
   // The floor is the same whether there is a plan or not.
   tried.memory = Bytes();
-  if (cuts) fastest.offer(plan_rounds(plan_vdnn, step, 1, cost, tried));
-  fastest.offer(plan_vdnn(std::move(step), cost, tried));
-  return std::move(fastest).take();
+  if (cuts) best.offer(plan_rounds(plan_vdnn, step, 1, cost, tried));
+  best.offer(plan_vdnn(std::move(step), cost, tried));
+  return std::move(best).take();
 }
 
 }  // namespace tide

@@ -41,10 +41,14 @@ Bytes largest_fast_task(const Step& step, const CostModel& cost) {
   return largest;
 }
 
+Step cut_part(const Step& step, std::int64_t samples, const PlannerOptions& options) {
+  if (samples == step.options.batch) return prepared(step, options);
+  return prepared(options.cut(samples, cuts_within(step, options) ? Part::whole : Part::later_round), options);
+}
+
 Floor modnn_floor(const Step& step, const CostModel& cost, const PlannerOptions& options) {
-  const bool within = cuts_within(step, options);
-  Floor floor = smallest_floor(prepared(options.cut(1, within ? Part::whole : Part::later_round), options));
-  if (within) return floor;
+  Floor floor = smallest_floor(cut_part(step, 1, options));
+  if (cuts_within(step, options)) return floor;
   const PlanResult update = plan_liveness(options.cut(step.options.batch, Part::update), cost, {});
   if (update.floor > floor.bytes) floor = {update.floor, update.bottleneck_task};
   return floor;
@@ -53,10 +57,11 @@ Floor modnn_floor(const Step& step, const CostModel& cost, const PlannerOptions&
 std::int64_t modnn_sub_batch(const Step& step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
   const Bytes memory = *options.memory;
-  const Part round = cuts_within(step, options) ? Part::whole : Part::later_round;
   const auto profile = [&](std::int64_t samples) {
-    const Step part = prepared(samples == batch ? step : options.cut(samples, round), options);
-    return Tried{samples, persistent_bytes(part), largest_fast_task(part, cost)};
+    const Step part = cut_part(step, samples, options);
+    const Bytes kept = persistent_bytes(part);
+    // All of the batch that a step begins with has to fit as well.
+    return Tried{samples, kept, std::max(largest_fast_task(part, cost), smallest_floor(part).bytes - kept)};
   };
   // From above every b that does not fit gives a smaller one.
   Tried tried = profile(batch);

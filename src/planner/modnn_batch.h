@@ -13,6 +13,11 @@ namespace tide {
 // The largest M_min of a step, with the workspaces of the fastest algorithms. Storages count once.
 [[nodiscard]] Bytes largest_fast_task(const Step& step, const CostModel& cost);
 
+// The part of a cut batch that decides how much memory it takes: a round, or with exact batch norm the step
+// that goes through sub-batches. `samples` may be all.
+// REQUIRES: options.cut; `step` is the whole one.
+[[nodiscard]] Step cut_part(const Step& step, std::int64_t samples, const PlannerOptions& options);
+
 // Equation 2: S_W and the largest task of all with its smallest workspace at b = 1. No plan of rounds can
 // do with less, and moDNN can with this.
 // REQUIRES: options.cut; `step` is the whole one.

@@ -76,6 +76,29 @@ TEST(ReproduceCommand, SublinearPlansStaySmall) {
   EXPECT_EQ(result["experiments"][0]["series"]["figure5_memory"]["rows"].size(), 5U);
 }
 
+// What the paper prints in its text, as bounds.
+TEST(ReproduceCommand, ModnnNeedsLittleMemoryTimeAndTraffic) {
+  const ProgramRun run = run_tide("reproduce modnn --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  ASSERT_EQ(result["experiments"].size(), 3U);
+  const auto value = [&](std::size_t experiment, std::string_view what) {
+    for (const json& entry : result["experiments"][experiment]["values"])
+      if (entry["what"] == what) return entry["ours"].get<double>();
+    ADD_FAILURE() << what;
+    return 0.0;
+  };
+  EXPECT_GE(value(0, "ideal over lower bound, on average"), 50);
+  EXPECT_GE(value(0, "the same over all classes, momentum included"), 50);
+  EXPECT_LE(value(1, "moDNN, loss on average"), 8);
+  EXPECT_GE(value(1, "vDNN, loss on average"), 3 * value(1, "moDNN, loss on average"));
+  EXPECT_GE(value(1, "vDNN of convolutions only, loss on average"), 3 * value(1, "moDNN, loss on average"));
+  EXPECT_GE(value(1, "vDNN's bytes over moDNN's, by the mean share"), 5);
+  EXPECT_EQ(value(2, "budgets that moDNN fits into"), 45);
+  EXPECT_LT(value(2, "budgets that vDNN+ fits into"), 45);
+  EXPECT_LT(value(2, "the most by which it is slower"), 2);
+}
+
 TEST(ReproduceCommand, FiguresComeAsFiles) {
   const TemporaryFolder folder;
   const ProgramRun run =

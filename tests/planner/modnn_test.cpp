@@ -8,6 +8,7 @@
 #include "cost/devices.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/in_place.h"
 #include "planner/layout.h"
 #include "planner/modnn_batch.h"
 #include "planner/modnn_memory.h"
@@ -240,6 +241,38 @@ TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
       }
     }
   }
+}
+
+// With the statistics of the whole batch there are no rounds, but one step that works on sub-batches.
+TEST_F(Modnn, CutsStepsWithExactBatchNorm) {
+  const auto network = std::make_shared<Network>(make_model("resnet18"));
+  const Step whole = part(network, 16, Part::whole);
+  PlannerOptions options;
+  options.allowed = Numerics::reordered;
+  options.exact_batch_norm = true;
+  options.cut = [&](std::int64_t samples, Part kind) {
+    EXPECT_EQ(kind, Part::whole);
+    StepOptions cut;
+    cut.batch = 16;
+    cut.sub_batch = samples;
+    Step step = build_step(network, cut);
+    annotate_for(step, device_);
+    return step;
+  };
+  const Bytes floor = plan("modnn", whole, options).floor;
+  EXPECT_LT(floor, smallest_floor(merge_in_place(whole)).bytes);
+  bool cut = false;
+  for (const std::int64_t percent : {100, 105, 120, 150, 300}) {
+    options.memory = Bytes(floor.count() * percent / 100);
+    const PlanResult result = plan("modnn", whole, options);
+    ASSERT_TRUE(result.plan) << percent;
+    EXPECT_LE(summarize(*result.plan).peak_bytes, *options.memory);
+    EXPECT_LE(result.plan->numerics, Numerics::reordered);
+    cut = cut || sub_batch_of(*result.plan) < 16;
+  }
+  EXPECT_TRUE(cut);
+  options.memory = floor - Bytes(1);
+  EXPECT_FALSE(plan("modnn", whole, options).plan);
 }
 
 // Networks of every kind of layer, from the floor up.

@@ -30,6 +30,9 @@ TEST(Experiments, EveryTableAndFigureOnce) {
   for (const char* id : {"table1", "table2", "table3", "table4", "table5", "figure2", "figure8", "figure10", "figure11",
                          "figure12", "figure13", "figure14"})
     EXPECT_TRUE(ids.contains(id)) << id;
+  ids.clear();
+  for (const Experiment& experiment : modnn_experiments()) EXPECT_TRUE(ids.insert(experiment.id).second) << experiment.id;
+  for (const char* id : {"figure6", "figure7", "figure8"}) EXPECT_TRUE(ids.contains(id)) << id;
 }
 
 }  // namespace

@@ -65,5 +65,7 @@ struct Experiment {
 [[nodiscard]] std::span<const Experiment> superneurons_experiments();
 // Chen et al., Training Deep Nets with Sublinear Memory Cost (2016).
 [[nodiscard]] std::span<const Experiment> sublinear_experiments();
+// Chen et al., moDNN: Memory Optimal DNN Training on GPUs (DATE 2018).
+[[nodiscard]] std::span<const Experiment> modnn_experiments();
 
 }  // namespace tide::reproduce

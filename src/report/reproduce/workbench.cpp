@@ -13,12 +13,13 @@
 namespace tide::reproduce {
 namespace {
 
-// Convolutions keep the algorithm with the least workspace.
-void forbid_workspaces(Step& step) {
+// Convolutions keep the algorithms with workspaces up to the limit, and the one with the least.
+void limit_workspaces(Step& step, Bytes limit) {
   for (auto& set : step.algorithm_sets) {
-    const auto least = std::min_element(
-        set.begin(), set.end(), [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
-    set = {*least};
+    const Bytes least = std::min_element(set.begin(), set.end(), [](const Algorithm& a, const Algorithm& b) {
+                          return a.workspace < b.workspace;
+                        })->workspace;
+    std::erase_if(set, [&](const Algorithm& algorithm) { return algorithm.workspace > std::max(limit, least); });
   }
 }
 
@@ -41,17 +42,29 @@ NetworkPtr Workbench::network(std::string_view model) {
 }
 
 Step Workbench::step(const Setting& setting) {
-  Step step = build_step(network(setting.model),
-                         {.batch = setting.batch, .rules = setting.rules, .training = true, .optimizer = {}});
+  StepOptions options;
+  options.batch = setting.batch;
+  options.rules = setting.rules;
+  options.part = setting.part;
+  Step step = build_step(network(setting.model), options);
   annotate_for(step, find_device(setting.device).rates());
-  if (!setting.workspaces) forbid_workspaces(step);
+  if (!setting.workspaces) limit_workspaces(step, Bytes());
+  if (setting.largest_workspace) limit_workspaces(step, *setting.largest_workspace);
   return step;
 }
 
 Planned Workbench::plan(const Setting& setting) {
   const DeviceModel cost(find_device(setting.device).rates());
   Planned outcome;
-  outcome.result = make_plan(find_policy(setting.policy), step(setting), cost, setting.options);
+  PlannerOptions options = setting.options;
+  if (options.allowed != Numerics::identical)
+    options.cut = [&](std::int64_t samples, Part part) {
+      Setting cut = setting;
+      cut.batch = samples;
+      cut.part = part;
+      return step(cut);
+    };
+  outcome.result = make_plan(find_policy(setting.policy), step(setting), cost, options);
   if (!outcome.fits()) return outcome;
   outcome.summary = summarize(*outcome.result.plan);
   outcome.seconds = simulate(*outcome.result.plan, cost).seconds;

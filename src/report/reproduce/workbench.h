@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "plan/summary.h"
@@ -26,6 +27,8 @@ struct Setting {
   std::string_view device = "k40c";
   Rules rules = Rules::superneurons;
   bool workspaces = true;  // false: convolutions have only what needs none
+  std::optional<Bytes> largest_workspace = {};  // none: any
+  Part part = Part::whole;
 };
 
 struct Planned {
@@ -40,6 +43,7 @@ class Workbench {
  public:
   [[nodiscard]] NetworkPtr network(std::string_view model);
   [[nodiscard]] Step step(const Setting& setting);
+  // Where its options allow other numbers than the whole batch gives, the batch may be cut.
   [[nodiscard]] Planned plan(const Setting& setting);
   // The largest batch of a setting; 0 where none fits.
   [[nodiscard]] std::int64_t largest_batch(Setting setting);

@@ -1,0 +1,268 @@
+// The experiments of X. Chen, D. Chen and X. Hu, "moDNN: Memory Optimal DNN Training on GPUs" (2018).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "cost/device_model.h"
+#include "cost/devices.h"
+#include "plan/timeline.h"
+#include "report/reproduce/experiment.h"
+#include "report/reproduce/workbench.h"
+
+namespace tide::reproduce {
+namespace {
+
+struct Trained {
+  std::string_view name, model;
+  std::int64_t batch;
+};
+constexpr std::array<Trained, 5> kNetworks{{{"VGG-16", "vgg16", 256},
+                                            {"VGG-19", "vgg19", 256},
+                                            {"VGG-101", "vgg101", 128},
+                                            {"ResNet-34", "resnet34", 256},
+                                            {"FCN", "fcn", 128}}};
+constexpr std::int64_t kDeviceMemory = 12LL << 30;
+
+Setting setting_of(const Trained& network, std::string_view policy, std::optional<Bytes> memory = {}) {
+  Setting setting{.model = network.model, .batch = network.batch, .policy = policy, .device = "k40m", .rules = Rules::minimal};
+  setting.options.memory = memory;
+  setting.options.allowed = Numerics::changed;
+  return setting;
+}
+
+double ideal_of(Workbench& bench, const Trained& network) {
+  const Setting setting = setting_of(network, "modnn");
+  return ideal_seconds(bench.step(setting), DeviceModel(find_device(setting.device).rates()));
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+Bytes moved(const Planned& planned) { return planned.summary.offloaded_bytes + planned.summary.prefetched_bytes; }
+double more_percent(double seconds, double ideal) { return 100 * (seconds / ideal - 1); }
+
+// The paper's classes of tensors: X, Y, their gradients, W and its gradients.
+bool is_resident(TensorClass kind) { return kind == TensorClass::parameter || kind == TensorClass::parameter_gradient; }
+bool is_counted(TensorClass kind) { return is_resident(kind) || is_data(kind) || kind == TensorClass::input; }
+
+// All of them at once.
+Bytes ideal_bytes(const Step& step) {
+  Bytes total;
+  for (const Storage& storage : step.storages)
+    if (is_counted(storage.tensor_class)) total += storage.bytes;
+  return total;
+}
+
+// Equation 2 over them: W with its gradients, and the largest inputs and outputs of one task.
+Bytes floor_bytes(const Step& round) {
+  Bytes resident, largest;
+  for (const Storage& storage : round.storages)
+    if (is_resident(storage.tensor_class)) resident += storage.bytes;
+  for (std::size_t t = 0; t < round.ordered_tasks; ++t) {
+    std::set<StorageId> storages;
+    for (const Operand& operand : round.operands_of(TaskId(t))) storages.insert(round.tensor(operand.tensor).storage);
+    Bytes bytes;
+    for (const StorageId id : storages)
+      if (is_counted(round.storage(id).tensor_class) && !is_resident(round.storage(id).tensor_class)) bytes += round.storage(id).bytes;
+    largest = std::max(largest, bytes);
+  }
+  return resident + largest;
+}
+
+Report figure6(Workbench& bench) {
+  Report report;
+  report.setting =
+      "memory over the paper's classes of tensors on both sides: input batch, layer outputs, their gradients, weights and weight "
+      "gradients (no optimizer state, saved state or workspaces), every tensor with memory of its own. Ideal: all at once, at the "
+      "batch of the paper. Lower bound: weights and their gradients, and the largest task at one sample (equation 2). GB is 10^9 bytes";
+  Series series{"figure6",
+                {"network", "batch", "ideal GB", "bound GB", "times", "all classes GB", "bound GB", "times", "in place GB", "times"},
+                {},
+                true};
+  std::vector<double> times, all_times, merged_times;
+  double deepest = 0, deepest_bound = 0, deepest_merged = 0, parameters = 0;
+  for (const Trained& network : kNetworks) {
+    Setting one = setting_of(network, "modnn");
+    one.batch = 1;
+    one.part = Part::later_round;
+    const double ideal = gigabytes(ideal_bytes(bench.step(setting_of(network, "modnn"))));
+    const double bound = gigabytes(floor_bytes(bench.step(one)));
+    const double all = gigabytes(bench.plan(setting_of(network, "baseline")).result.floor);
+    const double merged = gigabytes(bench.plan(setting_of(network, "inplace")).result.floor);
+    const double least = gigabytes(bench.plan(setting_of(network, "modnn")).result.floor);
+    times.push_back(ideal / bound);
+    all_times.push_back(all / least);
+    merged_times.push_back(merged / least);
+    if (network.name == "VGG-101") {
+      deepest = ideal;
+      deepest_bound = bound;
+      deepest_merged = merged;
+      for (const Parameter& parameter : bench.network(network.model)->parameters) parameters += static_cast<double>(parameter.shape.elements()) / 1e6;
+    }
+    series.rows.push_back({std::string(network.name), fmt::format("{}", network.batch), fmt::format("{:.1f}", ideal),
+                           fmt::format("{:.2f}", bound), fmt::format("{:.0f}", times.back()), fmt::format("{:.1f}", all),
+                           fmt::format("{:.2f}", least), fmt::format("{:.0f}", all_times.back()), fmt::format("{:.1f}", merged),
+                           fmt::format("{:.0f}", merged_times.back())});
+  }
+  report.modelled("ideal over lower bound, on average", "times", 50, mean(times), 0, 1);
+  report.only_ours("the same over all classes, momentum included", "times", mean(all_times), 0, 1);
+  report.only_ours("the same, results in place in the ideal too", "times", mean(merged_times), 0, 1);
+  report.remarked("VGG-101, ideal", "GB", "nearly 100", deepest, 0, 2);
+  report.remarked("VGG-101, ideal, in place, all classes", "GB", "nearly 100", deepest_merged, 0, 2);
+  report.modelled("VGG-101, lower bound", "GB", 1.4, deepest_bound, 2, 3);
+  report.notes = {
+      "The figure's bars carry no numbers; 50 times on average (up to, in the abstract), 100 GB and 1.4 GB are in the text.",
+      "The paper does not say whether ReLU has an output of its own. With it, twice what it prints; in place, close to it.",
+      fmt::format("The paper does not say which layers VGG-101 has; ours adds convolutions to each stage of VGG-19 and has {:.0f} "
+                  "million parameters, where 1.4 GB leaves room for at most 175 million.",
+                  parameters)};
+  report.series.push_back(std::move(series));
+  return report;
+}
+
+// vDNN with the fastest algorithms that fit: workspaces up to the largest limit with which there is a plan.
+Planned plan_vdnn(Workbench& bench, const Trained& network, std::string_view policy, Bytes memory) {
+  Setting setting = setting_of(network, policy, memory);
+  setting.options.allowed = Numerics::identical;
+  Planned best = bench.plan(setting);
+  if (best.fits()) return best;
+  std::set<Bytes> sizes;
+  for (const auto& algorithms : bench.step(setting).algorithm_sets)
+    for (const Algorithm& algorithm : algorithms) sizes.insert(algorithm.workspace);
+  const std::vector<Bytes> limits(sizes.begin(), sizes.end());
+  std::size_t low = 0, high = limits.size();  // the largest limit that fits is below `high`
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    setting.largest_workspace = limits[middle];
+    Planned planned = bench.plan(setting);
+    if (planned.fits()) {
+      best = std::move(planned);
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return best;
+}
+
+Report figure7(Workbench& bench) {
+  Report report;
+  report.setting =
+      "a k40m with 12 GiB, modelled; ideal: the tasks' times at the whole batch with their fastest algorithms. vDNN moves the inputs "
+      "of all layers, each copy in step with one layer, with the largest workspaces that fit. ResNet-34 has batch norms, whose "
+      "statistics sub-batches change; that is allowed here. GB is 10^9 bytes, both ways";
+  Series series{"figure7",
+                {"network", "ideal s", "moDNN s", "loss %", "sub-batch", "moved GB", "vDNN s", "loss %", "moved GB", "conv s", "loss %",
+                 "moved GB"},
+                {},
+                true};
+  std::vector<double> loss, vdnn_loss, conv_loss, shares, conv_shares;
+  Bytes ours, theirs;
+  for (const Trained& network : kNetworks) {
+    const double ideal = ideal_of(bench, network);
+    const Planned modnn = bench.plan(setting_of(network, "modnn", Bytes(kDeviceMemory)));
+    const Planned all = plan_vdnn(bench, network, "vdnn-all", Bytes(kDeviceMemory));
+    const Planned conv = plan_vdnn(bench, network, "vdnn-conv", Bytes(kDeviceMemory));
+    std::vector<std::string> row{std::string(network.name), fmt::format("{:.2f}", ideal)};
+    const auto add = [&](const Planned& planned, bool sub_batch) {
+      row.push_back(planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "does not fit");
+      row.push_back(planned.fits() ? fmt::format("{:.1f}", more_percent(planned.seconds, ideal)) : "");
+      if (sub_batch) row.push_back(planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "");
+      row.push_back(planned.fits() ? fmt::format("{:.1f}", gigabytes(moved(planned))) : "");
+    };
+    add(modnn, true);
+    add(all, false);
+    add(conv, false);
+    series.rows.push_back(std::move(row));
+    loss.push_back(more_percent(modnn.seconds, ideal));
+    vdnn_loss.push_back(more_percent(all.seconds, ideal));
+    conv_loss.push_back(more_percent(conv.seconds, ideal));
+    const auto share = [&](const Planned& other) { return static_cast<double>(moved(modnn).count()) / static_cast<double>(moved(other).count()); };
+    shares.push_back(share(all));
+    conv_shares.push_back(share(conv));
+    ours += moved(modnn);
+    theirs += moved(all);
+  }
+  report.modelled("moDNN, loss on average", "%", 8, mean(loss), 1, 1);
+  report.modelled("vDNN, loss on average", "%", 40, mean(vdnn_loss), 1, 2);
+  report.only_ours("vDNN of convolutions only, loss on average", "%", mean(conv_loss), 1, 2);
+  report.modelled("vDNN's bytes over moDNN's, by the mean share", "times", 5, 1 / mean(shares), 1, 3);
+  report.only_ours("the same, all networks added up", "times", static_cast<double>(theirs.count()) / static_cast<double>(ours.count()), 1, 3);
+  report.only_ours("the same against convolutions only, mean share", "times", 1 / mean(conv_shares), 1, 3);
+  report.notes = {
+      "Bars without numbers; 8%, 40% and 5 times are in the text. Loss is time beyond the ideal.",
+      "The paper's vDNN is measured and carries what a real one costs in synchronization; ours loses only what waiting for the link "
+      "costs. With copies of the inputs of convolutions alone, which have the time to hide them, it loses little.",
+      "Some of the five move nothing at all, so a mean of ratios would be infinite: the mean of moDNN's share of vDNN's bytes "
+      "is turned over instead. What VGG-101 moves is what its whole batch exceeds 12 GiB by: that costs no time, so it is not cut. VGG-19 has two plans "
+      "half a percent apart, the whole batch with copies and two halves without; that a copy counts for a twentieth of its time "
+      "decides for the halves, and the mean hangs on it."};
+  report.series.push_back(std::move(series));
+  return report;
+}
+
+Report figure8(Workbench& bench) {
+  Report report;
+  report.setting =
+      "a k40m, modelled; budgets from the lower bound (with momentum) to what needs nothing moved, in equal ratios. Seconds of a step and "
+      "the sub-batch; vDNN is the faster of all layers and convolutions only, with the largest workspaces that fit; vDNN+ has "
+      "moDNN's sub-batches. Batch norm as in Figure 7";
+  Series series{"figure8", {"network", "memory GB", "moDNN s", "sub-batch", "vDNN s", "vDNN+ s", "sub-batch"}, {}, true};
+  constexpr int kPoints = 8;
+  int planned_points = 0, points = 0, slower = 0, vdnn_points = 0, plus_points = 0;
+  double worst = 0;
+  for (const Trained& network : kNetworks) {
+    const double low = static_cast<double>(bench.plan(setting_of(network, "modnn")).result.floor.count());
+    const double high = static_cast<double>(bench.plan(setting_of(network, "liveness")).summary.peak_bytes.count());
+    for (int point = 0; point <= kPoints; ++point) {
+      const auto exact = static_cast<std::int64_t>(std::llround(low * std::pow(high / low, static_cast<double>(point) / kPoints)));
+      const Bytes memory(exact);
+      const Planned modnn = bench.plan(setting_of(network, "modnn", memory));
+      const Planned plus = bench.plan(setting_of(network, "vdnn+", memory));
+      Planned vdnn = plan_vdnn(bench, network, "vdnn-conv", memory);
+      Planned all = plan_vdnn(bench, network, "vdnn-all", memory);
+      if (all.fits() && (!vdnn.fits() || all.seconds < vdnn.seconds)) vdnn = std::move(all);
+      const auto seconds = [](const Planned& planned) { return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-"; };
+      const auto samples = [](const Planned& planned) {
+        return planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "-";
+      };
+      series.rows.push_back({std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)), seconds(modnn), samples(modnn),
+                             seconds(vdnn), seconds(plus), samples(plus)});
+      ++points;
+      planned_points += modnn.fits() ? 1 : 0;
+      vdnn_points += vdnn.fits() ? 1 : 0;
+      plus_points += plus.fits() ? 1 : 0;
+      double other = modnn.seconds;
+      for (const Planned* planned : std::array<const Planned*, 2>{&vdnn, &plus})
+        if (planned->fits()) other = std::min(other, planned->seconds);
+      slower += other < modnn.seconds ? 1 : 0;
+      worst = std::max(worst, more_percent(modnn.seconds, other));
+    }
+  }
+  report.remarked("budgets that moDNN fits into", fmt::format("of {}", points), "all", planned_points, 0);
+  report.only_ours("budgets that vDNN fits into", fmt::format("of {}", points), vdnn_points, 0);
+  report.only_ours("budgets that vDNN+ fits into", fmt::format("of {}", points), plus_points, 0);
+  report.remarked("budgets at which moDNN is slower than either", fmt::format("of {}", points), "none", slower, 0, 1);
+  report.remarked("the most by which it is slower", "%", "never", worst, 1, 1);
+  report.notes = {
+      "The curves carry no numbers; the text says that moDNN is always better than both. Where vDNN just fits, it has all of the step "
+      "packed at once, while moDNN's memory list may find a place a few bytes too short and bring something in twice."};
+  report.series.push_back(std::move(series));
+  return report;
+}
+
+}  // namespace
+
+std::span<const Experiment> modnn_experiments() {
+  static constexpr std::array<Experiment, 3> experiments{{
+      {"figure6", "Memory at the lower bound", figure6},
+      {"figure7", "Time and moved bytes in 12 GB", figure7},
+      {"figure8", "Time by memory budget", figure8},
+  }};
+  return experiments;
+}
+
+}  // namespace tide::reproduce
