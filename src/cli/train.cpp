@@ -170,6 +170,9 @@ int run(const Arguments& arguments) {
   std::FILE* const out = arguments.json ? stderr : stdout;
   fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(), arguments.step.batch,
              session.plan(full).policy, data.train->name(), session.backend().description());
+  const std::int64_t samples = sub_batch_of(session.plan(full));
+  if (samples < arguments.step.batch)
+    fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(session.plan(full).numerics));
   fmt::print(out, "planned peak {}{}{}{}\n", format_size(summary.peak_bytes),
              session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
              session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
@@ -203,7 +206,9 @@ int run(const Arguments& arguments) {
                                   {"images_per_second", images},
                                   {"offloaded_bytes", executor.copied_out().count()},
                                   {"prefetched_bytes", executor.copied_in().count()},
-                                  {"recomputed_tasks", summary.recomputed_tasks}};
+                                  {"recomputed_tasks", summary.recomputed_tasks},
+                                  {"sub_batch", samples},
+                                  {"numerics", numerics_name(session.plan(full).numerics)}};
     if (const std::optional<Bytes> used = session.backend().used_memory()) result["device_bytes_in_use"] = used->count();
     fmt::print("{}\n", result.dump(2));
   } else {

@@ -172,7 +172,9 @@ void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   if (backend_->host_addressable()) return;
   const Step step = build(variant, {});
   const Bytes bytes = input_bytes(step);
-  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(), static_cast<std::int64_t>(step.tasks.size())));
+  // Rounds are recorded apart from each other: the first, the others, a smaller last one.
+  const std::int64_t recordings = planner.allowed == Numerics::identical ? 1 : 3;
+  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(), recordings * static_cast<std::int64_t>(step.tasks.size())));
   if (planner.memory && recorded < *planner.memory) *planner.memory -= recorded.aligned();
   if (planner.memory && bytes.count() > planner.memory->count() / kSmallPart) return;
   input_ahead_ = bytes;
