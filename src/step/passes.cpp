@@ -65,10 +65,6 @@ void StepAssembler::find_levels(const std::vector<LayerId>& order) {
     const bool norm = current.kind == LayerKind::batch_norm;
     for (const Value& input : current.inputs)
       level_[id.index()] = std::max(level_[id.index()], level_[input.layer.index()] + (norm ? 1 : 0));
-    if (!norm) continue;
-    for (const ParameterId parameter : current.parameters)
-      if (parameters_[parameter.index()].expected > 1)
-        throw Error("{} shares its parameters with another layer, which exact batch norm cannot do", current.name);
   }
   // Every sub-batch contributes.
   for (ParameterState& state : parameters_) state.expected *= static_cast<std::int32_t>(chunks_.size());
@@ -110,27 +106,40 @@ void StepAssembler::forward_normalize(LayerId id) {
   allow_in_place(Role::x, Role::y);
 }
 
-// The gradients of scale and shift are also what the input's gradient needs of the other samples.
+// The gradients of scale and shift are also what the input's gradient needs of the other samples; unless other
+// layers add to them too, or nobody asked for them, and the sums are apart.
 void StepAssembler::backward_sums(LayerId id) {
   if (!needs_[id.index()]) return;
   const Layer& current = layer(id);
-  std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])},
-                                   {Role::dy, chunk_->gradients[flat({id, 0})]},
-                                   {Role::weight, parameters_[current.parameters[0].index()].value},
-                                   {Role::mean, saved_mean_[id.index()]},
-                                   {Role::inverse_deviation, saved_deviation_[id.index()]}};
-  for (std::size_t k = 0; k < 2; ++k) {
-    const Role role = k == 0 ? Role::d_weight : Role::d_bias;
-    TensorId& sums = k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()];
-    Access access = sums.valid() ? Access::accumulate : Access::write;
-    if (trains(current))
-      sums = parameter_gradient(current.parameters[k], role, id, access);
-    else if (!sums.valid())
-      sums = new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
-    operands.push_back({role, sums, access});
+  const auto sum_into = [&](auto target_of) {
+    std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])},
+                                     {Role::dy, chunk_->gradients[flat({id, 0})]},
+                                     {Role::weight, parameters_[current.parameters[0].index()].value},
+                                     {Role::mean, saved_mean_[id.index()]},
+                                     {Role::inverse_deviation, saved_deviation_[id.index()]}};
+    for (std::size_t k = 0; k < 2; ++k) operands.push_back(target_of(k, k == 0 ? Role::d_weight : Role::d_bias));
+    new_task(TaskKind::backward, id, backward_step(id), operands);
+  };
+  const auto gradient = [&](std::size_t k, Role role) {
+    Access access{};
+    const TensorId target = parameter_gradient(current.parameters[k], role, id, access);
+    return NewOperand{role, target, access};
+  };
+  const auto sums = [&](std::size_t k) -> TensorId& { return k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()]; };
+  const bool spreads = needs_gradient(current.inputs[0]);
+  const bool alone = parameters_[current.parameters[0].index()].expected == static_cast<std::int32_t>(chunks_.size());
+  if (trains(current)) sum_into(gradient);
+  if (trains(current) && alone) {
+    for (std::size_t k = 0; k < 2; ++k) sums(k) = parameters_[current.parameters[k].index()].gradient;
+  } else if (spreads) {
+    sum_into([&](std::size_t k, Role role) {
+      const Access access = sums(k).valid() ? Access::accumulate : Access::write;
+      if (!sums(k).valid())
+        sums(k) = new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
+      return NewOperand{role, sums(k), access};
+    });
   }
-  new_task(TaskKind::backward, id, backward_step(id), operands);
-  if (!needs_gradient(current.inputs[0]))
+  if (!spreads)
     for (const ParameterId parameter : current.parameters) arrive(parameter);
 }
 

@@ -136,7 +136,8 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const Outcome whole = run(test::plan_for(network, *backend, "baseline", step_options()), *backend, *network, 64);
   for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{3}, kBatch}) {
-    for (const char* policy : {"liveness", "superneurons", "auto"}) {
+    for (const char* policy : {"superneurons", "modnn", "auto"}) {
+      if (sub_batch != 3 && policy != std::string_view("superneurons")) continue;  // one size with all of them is enough
       SCOPED_TRACE(fmt::format("{} in sub-batches of {}", policy, sub_batch));
       const Step step = cut_step(network, *backend, step_options(), sub_batch);
       PlannerOptions planner;

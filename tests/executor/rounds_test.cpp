@@ -86,7 +86,8 @@ TEST_P(Rounds, AddUpToTheWholeBatch) {
   double whole_loss = 0;
   const test::ParameterValues whole = gradients_of(test::plan_for(network_, *backend, "baseline", options), *backend, whole_loss);
   for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{2}, GetParam().batch - 1}) {
-    for (const char* policy : {"baseline", "liveness", "superneurons", "sublinear", "auto"}) {
+    for (const char* policy : {"liveness", "superneurons", "sublinear", "modnn", "auto"}) {
+      if (sub_batch != 2 && policy != std::string_view("liveness")) continue;  // one size with all of them is enough
       SCOPED_TRACE(fmt::format("{} in sub-batches of {}", policy, sub_batch));
       const PlanResult result = cut(*backend, policy, options, sub_batch);
       ASSERT_TRUE(result.plan);
