@@ -22,10 +22,10 @@ namespace {
 // take about as long, the one that moves less is better.
 constexpr double kPriceOfLink = 0.05;
 
-// The best plan of several, and their smallest floors.
-class Best {
+// The best plan of several by that, and their smallest floors.
+class Preferred {
  public:
-  explicit Best(const CostModel& cost) : cost_(cost) {}
+  explicit Preferred(const CostModel& cost) : cost_(cost) {}
 
   // Whether it is the best so far.
   bool offer(PlanResult result) {
@@ -113,7 +113,7 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
   merged.memory = options.memory;
   const double enough = kGoodEnough * ideal_seconds(step, cost);
-  Best best(cost);
+  Preferred best(cost);
   const auto offer = [&](PlanResult result) {
     result = with_floor(std::move(result));
     best.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
@@ -133,7 +133,7 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
 PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (!may_cut(step, options)) return plan_step(std::move(step), cost, options);
   const std::int64_t batch = step.options.batch;
-  Best best(cost);
+  Preferred best(cost);
   PlanResult whole = plan_step(step, cost, options);
   const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
   best.offer(std::move(whole));
@@ -169,7 +169,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
 namespace {
 
 PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& options) {
-  Best best(cost);
+  Preferred best(cost);
   best.offer(plan_vdnn_conv(step, cost, options));
   best.offer(plan_vdnn_all(std::move(step), cost, options));
   return std::move(best).take();
@@ -181,7 +181,7 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& opt
 PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
   const bool cuts = may_cut(step, options);
-  Best best(cost);
+  Preferred best(cost);
   PlannerOptions tried = options;
   for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
     tried.algorithms = algorithms;
