@@ -120,10 +120,22 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   };
   offer(plan_liveness(step, cost, merged));
   const StepFacts facts(step, {});
-  const std::size_t guesses = step.ordered_tasks > kLargeStep ? kGuessesOnLargeSteps : kGuesses.size();
-  for (const ModnnGuess& guess : std::span(kGuesses).first(guesses)) {
+  const bool large = step.ordered_tasks > kLargeStep;
+  for (const ModnnGuess& guess : std::span(kGuesses).first(large ? kGuessesOnLargeSteps : kGuesses.size())) {
     if (best.any() && best.price() <= enough) break;
     offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
+  }
+  // The same by bytes alone, placed with all of it known. Packing loses a little, so the schedule is given a
+  // little less.
+  for (const std::int64_t percent : {100, 98, 96, 94, 91, 88}) {
+    const Bytes share(options.memory->count() / 100 * percent);
+    if (large || share < floor.bytes || (best.any() && best.price() <= enough)) break;
+    Draft draft = ModnnSchedule(facts, cost, share, options.one_lane, {2, MemoryList::Fit::first, true, true}).run();
+    draft.settled = true;
+    PlanResult result = finish_quickly(step, std::move(draft), cost, merged);
+    const bool packed = result.plan.has_value();
+    if (packed) offer(std::move(result));
+    if (packed) break;
   }
   return std::move(best).take();
 }
