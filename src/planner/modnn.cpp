@@ -22,10 +22,10 @@ namespace {
 // take about as long, the one that moves less is better.
 constexpr double kPriceOfLink = 0.05;
 
-// The best plan of several, and their smallest floors.
-class Best {
+// The best plan of several by that, and their smallest floors.
+class Preferred {
  public:
-  explicit Best(const CostModel& cost) : cost_(cost) {}
+  explicit Preferred(const CostModel& cost) : cost_(cost) {}
 
   // Whether it is the best so far.
   bool offer(PlanResult result) {
@@ -113,17 +113,29 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
   merged.memory = options.memory;
   const double enough = kGoodEnough * ideal_seconds(step, cost);
-  Best best(cost);
+  Preferred best(cost);
   const auto offer = [&](PlanResult result) {
     result = with_floor(std::move(result));
     best.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
   };
   offer(plan_liveness(step, cost, merged));
   const StepFacts facts(step, {});
-  const std::size_t guesses = step.ordered_tasks > kLargeStep ? kGuessesOnLargeSteps : kGuesses.size();
-  for (const ModnnGuess& guess : std::span(kGuesses).first(guesses)) {
+  const bool large = step.ordered_tasks > kLargeStep;
+  for (const ModnnGuess& guess : std::span(kGuesses).first(large ? kGuessesOnLargeSteps : kGuesses.size())) {
     if (best.any() && best.price() <= enough) break;
     offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
+  }
+  // The same by bytes alone, placed with all of it known. Packing loses a little, so the schedule is given a
+  // little less.
+  for (const std::int64_t percent : {100, 98, 96, 94, 91, 88}) {
+    const Bytes share(options.memory->count() / 100 * percent);
+    if (large || share < floor.bytes || (best.any() && best.price() <= enough)) break;
+    Draft draft = ModnnSchedule(facts, cost, share, options.one_lane, {2, MemoryList::Fit::first, true, true}).run();
+    draft.settled = true;
+    PlanResult result = finish_quickly(step, std::move(draft), cost, merged);
+    const bool packed = result.plan.has_value();
+    if (packed) offer(std::move(result));
+    if (packed) break;
   }
   return std::move(best).take();
 }
@@ -133,7 +145,7 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
 PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (!may_cut(step, options)) return plan_step(std::move(step), cost, options);
   const std::int64_t batch = step.options.batch;
-  Best best(cost);
+  Preferred best(cost);
   PlanResult whole = plan_step(step, cost, options);
   const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
   best.offer(std::move(whole));
@@ -169,7 +181,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
 namespace {
 
 PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& options) {
-  Best best(cost);
+  Preferred best(cost);
   best.offer(plan_vdnn_conv(step, cost, options));
   best.offer(plan_vdnn_all(std::move(step), cost, options));
   return std::move(best).take();
@@ -181,7 +193,7 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& opt
 PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
   const std::int64_t batch = step.options.batch;
   const bool cuts = may_cut(step, options);
-  Best best(cost);
+  Preferred best(cost);
   PlannerOptions tried = options;
   for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
     tried.algorithms = algorithms;

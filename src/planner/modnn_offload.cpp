@@ -1,5 +1,6 @@
 // Room on the device: who leaves, and what that delays.
 #include <algorithm>
+#include <tuple>
 
 #include "planner/modnn_schedule.h"
 
@@ -32,8 +33,38 @@ ModnnSchedule::Scheme ModnnSchedule::judge(const MemoryList::Range& range, doubl
   return scheme;
 }
 
+std::optional<MemoryList::Place> ModnnSchedule::find_place(Bytes bytes, MemoryList::End end, double now, MemoryList::Fit fit) const {
+  if (bytes.count() > room()) return std::nullopt;
+  return memory_.find_free(bytes, end, now, fit);
+}
+
+// Blocks that need not be neighbours, one after the other as long as there is too little room.
+std::optional<ModnnSchedule::Scheme> ModnnSchedule::find_leavers(Bytes bytes, Leaving leaving, std::int32_t horizon,
+                                                                 double start) const {
+  const auto place = memory_.find_free(bytes, MemoryList::End::low, start);
+  if (!place) return std::nullopt;
+  std::vector<std::pair<std::tuple<double, double, std::int64_t>, StorageId>> blocks;
+  for (const MemoryList::Segment& segment : memory_.segments()) {
+    if (!segment.block.valid() || !may_leave(segment.block, leaving, horizon)) continue;
+    const Scheme alone = judge({Bytes(segment.begin), Bytes(segment.bytes), std::span(&segment.block, 1)}, start);
+    blocks.push_back({{alone.delay, alone.ready, alone.copied}, segment.block});
+  }
+  std::sort(blocks.begin(), blocks.end());
+  std::vector<StorageId> chosen;
+  std::int64_t left = room();
+  for (std::size_t k = 0; k < blocks.size() && left < bytes.count(); ++k) {
+    chosen.push_back(blocks[k].second);
+    left += size(blocks[k].second).count();
+  }
+  if (left < bytes.count()) return std::nullopt;
+  Scheme scheme = judge({place->address, bytes, chosen}, start);
+  scheme.blocks = std::move(chosen);
+  return scheme;
+}
+
 std::optional<ModnnSchedule::Scheme> ModnnSchedule::find_scheme(Bytes bytes, Leaving leaving, std::int32_t horizon,
                                                                 double start) const {
+  if (guess_.packed_later) return find_leavers(bytes, leaving, horizon, start);
   return memory_.best_scheme(
       bytes, [&](StorageId id) { return may_leave(id, leaving, horizon); },
       [&](const MemoryList::Range& range) { return judge(range, start); });
@@ -48,7 +79,7 @@ MemoryList::End ModnnSchedule::end_for(StorageId id) const {
 
 bool ModnnSchedule::allocate(StorageId id, Leaving leaving, std::int32_t horizon, double start) {
   const MemoryList::End end = end_for(id);
-  if (const auto place = memory_.find_free(size(id), end, start, guess_.fit)) {
+  if (const auto place = find_place(size(id), end, start, guess_.fit)) {
     occupy(id, place->address, place->ready);
     return true;
   }

@@ -48,7 +48,7 @@ bool ModnnSchedule::is_useful(std::int32_t target) {
     const auto operands = step_.operands_of(task);
     for (const Operand& operand : operands) meet(storage(operand.tensor));
     const Bytes workspace = step_.algorithms_of(task)[smallest_algorithm(step_, task)].workspace.aligned();
-    if (position > position_ && held + workspace.count() > memory_.capacity().count()) return false;
+    if (position > position_ && held + workspace.count() > capacity_.count()) return false;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const StorageId id = storage(operands[k].tensor);
       if (fixed(id)) continue;

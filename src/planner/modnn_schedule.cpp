@@ -7,6 +7,12 @@
 #include "planner/layout.h"
 
 namespace tide {
+namespace {
+
+// Where addresses are found later, they are taken from so much more that none is ever in the way.
+constexpr std::int64_t kPlenty = 8;
+
+}  // namespace
 
 ModnnSchedule::ModnnSchedule(const StepFacts& facts, const CostModel& cost, Bytes memory, bool one_lane, const ModnnGuess& guess)
     : facts_(facts),
@@ -15,8 +21,9 @@ ModnnSchedule::ModnnSchedule(const StepFacts& facts, const CostModel& cost, Byte
       one_lane_(one_lane),
       guess_(guess),
       bottom_(persistent_bytes(step_)),
+      capacity_((memory - bottom_).count() / kAlignment * kAlignment),
       record_(step_),
-      memory_(Bytes((memory - bottom_).count() / kAlignment * kAlignment), step_.storages.size() + 1),
+      memory_(capacity_ * (guess.packed_later ? kPlenty : 1), step_.storages.size() + 1),
       workspace_(step_.storages.size()),
       device_ready_(step_.storages.size(), 0),
       host_ready_(step_.storages.size(), 0),
@@ -89,7 +96,7 @@ bool ModnnSchedule::place_operands(TaskId task, Leaving leaving) {
     if (!memory_.has(id) && !allocate(id, leaving, position_, now_)) return false;
   // The smallest workspace is part of the room.
   const Bytes least = step_.algorithms_of(task)[smallest_algorithm(step_, task)].workspace.aligned();
-  if (least.is_zero() || memory_.find_free(least, MemoryList::End::high, now_)) return true;
+  if (least.is_zero() || find_place(least, MemoryList::End::high, now_, MemoryList::Fit::first)) return true;
   const std::optional<Scheme> scheme = find_scheme(least, leaving, position_, now_);
   if (!scheme) return false;
   for (const StorageId id : scheme->blocks) evict(id);
@@ -116,7 +123,7 @@ ModnnSchedule::Choice ModnnSchedule::choose_algorithm(TaskId task, double start)
     Bytes at;
     std::vector<StorageId> blocks;
     if (!bytes.is_zero()) {
-      if (const auto place = memory_.find_free(bytes, MemoryList::End::high, start)) {
+      if (const auto place = find_place(bytes, MemoryList::End::high, start, MemoryList::Fit::first)) {
         at = place->address;
         begin = std::max(begin, place->ready);
       } else if (auto scheme = find_scheme(bytes, Leaving::judiciously, position_, start)) {
@@ -154,7 +161,7 @@ double ModnnSchedule::prefetch_delay(Bytes workspace, double start, double end) 
     bytes += size(it->second);
     seconds += copy_seconds(it->second);
   }
-  if (bytes > memory_.free() || workspace + bytes <= memory_.free()) return 0;
+  if (bytes.count() > room() || (workspace + bytes).count() <= room()) return 0;
   const double expected = end + until(target) - until(position_ + 1);
   const auto late = [&](double from) { return std::max(0.0, std::max(from, in_free()) + seconds - expected); };
   return late(end) - late(start);

@@ -30,6 +30,7 @@ struct ModnnGuess {
   double lead = 1;  // how many times its own length before it is needed a copy starts at the latest
   MemoryList::Fit fit = MemoryList::Fit::first;
   bool two_ends = true;  // what comes and goes lies at the other end of memory than activations
+  bool packed_later = false;  // only bytes are counted here: addresses are found with all of the step known
 };
 
 class ModnnSchedule {
@@ -37,7 +38,7 @@ class ModnnSchedule {
   // REQUIRES: memory >= smallest_floor (runtime.h).
   ModnnSchedule(const StepFacts& facts, const CostModel& cost, Bytes memory, bool one_lane, const ModnnGuess& guess);
 
-  // The draft has device addresses and algorithms.
+  // The draft has algorithms, and device addresses unless they are to be found later.
   [[nodiscard]] Draft run() &&;
 
  private:
@@ -61,6 +62,8 @@ class ModnnSchedule {
   using Scheme = MemoryList::Scheme;
   [[nodiscard]] bool may_leave(StorageId id, Leaving leaving, std::int32_t horizon) const;
   [[nodiscard]] Scheme judge(const MemoryList::Range& range, double start) const;
+  [[nodiscard]] std::optional<MemoryList::Place> find_place(Bytes bytes, MemoryList::End end, double now, MemoryList::Fit fit) const;
+  [[nodiscard]] std::optional<Scheme> find_leavers(Bytes bytes, Leaving leaving, std::int32_t horizon, double start) const;
   [[nodiscard]] std::optional<Scheme> find_scheme(Bytes bytes, Leaving leaving, std::int32_t horizon, double start) const;
   [[nodiscard]] MemoryList::End end_for(StorageId id) const;
   [[nodiscard]] bool allocate(StorageId id, Leaving leaving, std::int32_t horizon, double start);
@@ -78,6 +81,7 @@ class ModnnSchedule {
   [[nodiscard]] bool fixed(StorageId id) const { return step_.storage(id).persistent; }
   [[nodiscard]] Bytes size(StorageId id) const { return step_.storage(id).bytes.aligned(); }
   [[nodiscard]] bool in_use(StorageId id) const { return pinned_[id.index()] == position_; }
+  [[nodiscard]] std::int64_t room() const { return (capacity_ + memory_.free()).count() - memory_.capacity().count(); }
   [[nodiscard]] double copy_seconds(StorageId id) const { return seconds_[id.index()]; }
   // From the start of the task at hand to that of a later one, with the fastest algorithms.
   [[nodiscard]] double until(std::int32_t position) const {
@@ -91,7 +95,8 @@ class ModnnSchedule {
   const CostModel& cost_;
   bool one_lane_;
   ModnnGuess guess_;
-  Bytes bottom_;  // what persists lies below
+  Bytes bottom_;    // what persists lies below
+  Bytes capacity_;  // for everything else
   Recorder record_;
   MemoryList memory_;
   StorageId workspace_;  // its block in the list
