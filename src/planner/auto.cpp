@@ -61,6 +61,9 @@ void offer_mirrored(const Step& step, const CostModel& cost, const PlannerOption
   const Resting resting = resting_storages(step, options);
   if (std::find(resting.begin(), resting.end(), true) != resting.end()) return;
   for (const PolicyFunction plan : {plan_drop_cheap, plan_sublinear, plan_recursive}) best.offer(plan(step, cost, options));
+  PlannerOptions uncut = options;
+  uncut.cut = {};
+  best.offer(plan_modnn(step, cost, uncut));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, CudaRounds,
                          testing::Values(Cut{"vgg16@10", {1, 3, 32, 32}, 2, false, 1e-5}, Cut{"alexnet@10", {1, 3, 67, 67}, 3, false, 1e-5},
                                          Cut{"lstm:2,16,4@11", {1, 24, 1, 1}, 1, false, 1e-5},
                                          Cut{"resnet18@10", {1, 3, 32, 32}, 2, true, 1e-4}, Cut{"resnet50@10", {1, 3, 32, 32}, 3, true, 1e-3}),
-                         [](const auto& info) { return "case" + std::to_string(info.index); });
+                         [](const auto& row) { return "case" + std::to_string(row.index); });
 
 }  // namespace
 }  // namespace tide::test
