@@ -68,7 +68,8 @@ Plan bind_plan(Plan plan, const Step& whole, const std::function<Step(std::int64
   if (plan.phases.size() > 1 && plan.phases.back().step->options.batch != whole.options.batch) differ("the batches");
   for (Phase& phase : plan.phases) {
     const StepOptions saved = phase.step->options;
-    bind(phase, saved.part == Part::whole ? whole : cut(saved.batch, saved.part));
+    const bool is_whole = saved.part == Part::whole && saved.sub_batch == 0;
+    bind(phase, is_whole ? whole : cut(saved.part == Part::whole ? saved.sub_batch : saved.batch, saved.part));
   }
   require_valid(plan);
   return plan;

@@ -192,6 +192,35 @@ TEST_F(CommandLine, TrainingIsTheSameWithinABudget) {
   EXPECT_LT(managed["peak_bytes"].get<std::int64_t>(), unlimited["peak_bytes"].get<std::int64_t>() / 2);
 }
 
+// Cut batches train like whole ones; nobody gets them, or other statistics, without asking.
+TEST_F(CommandLine, SubBatchesAreAskedFor) {
+  expect_failure("plan lenet --backend null --batch 8 --sub-batch 3", 1, {"--allow reordered"});
+  expect_failure("plan digits --backend null --batch 8 --sub-batch 3 --allow reordered", 1, {"--allow changed", "--batch-norm exact"});
+  expect_failure("plan lenet --backend null --sub-batch -1", 1, {"--sub-batch"});
+  expect_failure("plan lenet --backend null --allow anything", 1, {"anything", "identical"});
+  expect_failure("plan lenet --backend null --batch-norm rough", 1, {"rough", "exact"});
+
+  const std::string common = "digits --backend reference --batch 8 --optimizer sgd ", steps = " --lr 0.01 --steps 2 --validation 0.02 --json";
+  const json whole = json::parse(tide("train " + common + steps).out);
+  EXPECT_EQ(whole["numerics"], "identical");
+  const std::string exact = "--batch-norm exact --allow reordered --sub-batch 3 ";
+  const Outcome cut = tide("train " + common + exact + steps);
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  const json result = json::parse(cut.out);
+  EXPECT_EQ(result["sub_batch"], 3);
+  EXPECT_EQ(result["numerics"], "reordered");
+  EXPECT_NEAR(result["loss"].get<double>(), whole["loss"].get<double>(), 1e-4);
+  EXPECT_EQ(json::parse(tide("train " + common + "--allow changed --sub-batch 3" + steps).out)["numerics"], "changed");
+  // A saved plan of several phases runs as it was saved.
+  for (const std::string& way : {exact, std::string("--allow changed --sub-batch 3 ")}) {
+    const std::string file = (folder_ / "plan.json").string();
+    ASSERT_EQ(tide("plan " + common + way + "--save " + file).code, 0);
+    const Outcome loaded = tide("train " + common + "--plan " + file + steps);
+    ASSERT_EQ(loaded.code, 0) << loaded.err;
+    EXPECT_EQ(json::parse(loaded.out)["weights_hash"], json::parse(tide("train " + common + way + steps).out)["weights_hash"]);
+  }
+}
+
 TEST_F(CommandLine, AnInterruptSavesTheCheckpoint) {
   const std::string checkpoint = (folder_ / "c.safetensors").string();
   const std::filesystem::path err = folder_ / "err";
