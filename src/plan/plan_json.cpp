@@ -106,6 +106,7 @@ class Row {
   }
   std::uint32_t uint32() { return static_cast<std::uint32_t>(number(0, std::numeric_limits<std::uint32_t>::max())); }
   std::int16_t int16() { return static_cast<std::int16_t>(number(-32768, 32767)); }
+  [[nodiscard]] bool has_more() const { return column_ < row_.size(); }
   const json& next() {
     if (column_ >= row_.size()) throw Error("a table row ends early");
     return row_[column_++];
@@ -198,6 +199,7 @@ Step read_step(const json& source) {
       const std::int16_t from = pair_row.int16();
       t.in_place.push_back({from, pair_row.int16()});
     }
+    if (row.has_more()) t.first_sample = row.number(0, step.options.batch - 1);
     step.tasks.push_back(std::move(t));
   }
   for (const json& set : source.at("algorithm_sets")) {
