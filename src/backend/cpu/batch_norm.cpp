@@ -1,155 +1,12 @@
-// Batch normalization over NHWC: x is rows x channels. Statistics are taken a block of rows
-// at a time and merged in double precision (Chan et al.), so that one pass over memory is as
-// accurate as two.
-#include <array>
+// Batch normalization over NHWC: what each kind of task does with the loops of batch_norm_rows.h.
 #include <cmath>
 #include <optional>
 
-#include "backend/cpu/clones.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/batch_norm_rows.h"
 #include "backend/cpu/recipe.h"
-#include "backend/cpu/streaming.h"
 
 namespace tide::cpu {
 namespace {
-
-using Index = std::int64_t;
-
-Index rows_per_block(Index channels) { return std::clamp<Index>(32768 / channels, 8, 256); }
-
-// Merges the rows of one block into count, mean and squares (sum of squared deviations).
-// Within the block, deviations are from a pivot that is near the mean: the mean so far.
-TIDE_CLONES void add_block(const float* x, Index rows, Index channels, double count, float* block_sum,
-                           float* block_squares, float* pivot, double* mean, double* squares) {
-#pragma omp simd
-  for (Index c = 0; c < channels; ++c) {
-    pivot[c] = count > 0 ? static_cast<float>(mean[c]) : x[c];
-    block_sum[c] = block_squares[c] = 0.0F;
-  }
-  for (Index r = 0; r < rows; ++r) {
-    const float* row = x + r * channels;
-#pragma omp simd
-    for (Index c = 0; c < channels; ++c) {
-      const float deviation = row[c] - pivot[c];
-      block_sum[c] += deviation;
-      block_squares[c] += deviation * deviation;
-    }
-  }
-  const auto size = static_cast<double>(rows);
-  const double weight = size / (count + size);
-#pragma omp simd
-  for (Index c = 0; c < channels; ++c) {
-    const double offset = static_cast<double>(block_sum[c]) / size;
-    const double difference = static_cast<double>(pivot[c]) + offset - mean[c];
-    mean[c] += difference * weight;
-    squares[c] +=
-        static_cast<double>(block_squares[c]) - offset * offset * size + difference * difference * count * weight;
-  }
-}
-
-// Adds the sums over one block of dy, and of dy times the deviation of x.
-TIDE_CLONES void add_gradient_block(const float* x, const float* dy, const float* mean, Index rows, Index channels,
-                                    float* block_sum, float* block_product, double* sum, double* product) {
-  for (Index c = 0; c < channels; ++c) block_sum[c] = block_product[c] = 0.0F;
-  for (Index r = 0; r < rows; ++r) {
-    const float *x_row = x + r * channels, *dy_row = dy + r * channels;
-#pragma omp simd
-    for (Index c = 0; c < channels; ++c) {
-      block_sum[c] += dy_row[c];
-      block_product[c] += dy_row[c] * (x_row[c] - mean[c]);
-    }
-  }
-#pragma omp simd
-  for (Index c = 0; c < channels; ++c) {
-    sum[c] += static_cast<double>(block_sum[c]);
-    product[c] += static_cast<double>(block_product[c]);
-  }
-}
-
-TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean,
-                                const float* factor, const float* shift) {
-  for (Index r = 0; r < rows; ++r) {
-    const float* from = x + r * channels;
-    float* to = y + r * channels;
-#pragma omp simd
-    for (Index c = 0; c < channels; ++c) to[c] = (from[c] - mean[c]) * factor[c] + shift[c];
-  }
-}
-
-// Results of fused rows are made here, a piece at a time, because they may replace operands
-// that the next expression still reads.
-constexpr Index kPiece = 1024;
-
-// y = max(0, normalized x + other), where `other` may be null or y, and max only with `relu`.
-TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows,
-                                      Index channels, const float* mean, const float* factor, const float* shift) {
-  alignas(64) std::array<float, kPiece> memory;
-  float* const piece = memory.data();
-  for (Index r = 0; r < rows; ++r)
-    for (Index begin = 0; begin < channels; begin += kPiece) {
-      const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
-#pragma omp simd
-      for (Index c = 0; c < count; ++c) piece[c] = (x[at + c] - mean[begin + c]) * factor[begin + c] + shift[begin + c];
-      if (other != nullptr)
-#pragma omp simd
-        for (Index c = 0; c < count; ++c) piece[c] += other[at + c];
-      if (relu)
-#pragma omp simd
-        for (Index c = 0; c < count; ++c) piece[c] = std::max(piece[c], 0.0F);
-      std::copy_n(piece, count, y + at);
-    }
-}
-
-// Where relu let gradients through: where y, or else the normalized x, is above 0.
-struct Gate {
-  const float* y;
-  const float *x, *mean, *factor, *shift;
-};
-
-// g = the sum of one or two gradients where the gate is open; g may be any of them, or y.
-TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row,
-                           Index end_row, Index channels) {
-  alignas(64) std::array<float, kPiece> memory;
-  float* const piece = memory.data();
-  for (Index r = begin_row; r < end_row; ++r)
-    for (Index begin = 0; begin < channels; begin += kPiece) {
-      const Index count = std::min(kPiece, channels - begin), at = r * channels + begin;
-      std::copy_n(dy + at, count, piece);
-      if (second != nullptr)
-#pragma omp simd
-        for (Index c = 0; c < count; ++c) piece[c] += second[at + c];
-      if (gate.y != nullptr) {
-#pragma omp simd
-        for (Index c = 0; c < count; ++c) piece[c] = gate.y[at + c] > 0 ? piece[c] : 0.0F;
-      } else if (gate.x != nullptr) {
-        const float *mean = gate.mean + begin, *factor = gate.factor + begin, *shift = gate.shift + begin;
-#pragma omp simd
-        for (Index c = 0; c < count; ++c)
-          piece[c] = (gate.x[at + c] - mean[c]) * factor[c] + shift[c] > 0 ? piece[c] : 0.0F;
-      }
-      std::copy_n(piece, count, g + at);
-    }
-}
-
-// dx = factor * dy + slope * (x - mean) + offset; dx may be dy or x.
-TIDE_CLONES void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels,
-                               const float* mean, const float* factor, const float* slope, const float* offset) {
-  for (Index r = 0; r < rows; ++r) {
-    const float *x_row = x + r * channels, *dy_row = dy + r * channels;
-    float* to = dx + r * channels;
-#pragma omp simd
-    for (Index c = 0; c < channels; ++c) to[c] = factor[c] * dy_row[c] + (slope[c] * (x_row[c] - mean[c]) + offset[c]);
-  }
-}
-
-// Makes all rows of y with function(first row, rows, where to put them), past the caches if
-// y is large and `elsewhere` (not in the place of an operand).
-template <typename Function>
-void write_all_rows(float* y, Index rows, Index channels, bool elsewhere, int threads, const Function& function) {
-  const bool streamed = elsewhere && rows * channels >= kStreamedFloats;
-  parallel_ranges(threads, rows, kElementGrain / channels + 1,
-                  [&](Index begin, Index end) { write_rows(y, begin, end, channels, streamed, function); });
-}
 
 // What forward, replay and evaluation share, so that they give the same bits.
 struct Normalization {
@@ -182,36 +39,6 @@ struct Normalization {
   bool relu;
 };
 
-// What a reduction over one part of the rows needs.
-struct Partial {
-  double *first, *second;                     // of the part
-  float *block_first, *block_second, *pivot;  // of the current block
-
-  static Index bytes(Index channels) { return Bytes(channels * 28).aligned(64).count(); }
-  static Partial of(std::byte* workspace, Index part, Index channels) {
-    std::byte* start = workspace + part * bytes(channels);
-    auto* doubles = reinterpret_cast<double*>(start);
-    auto* floats = reinterpret_cast<float*>(start + 16 * channels);
-    for (Index c = 0; c < 2 * channels; ++c) doubles[c] = 0.0;
-    return {doubles, doubles + channels, floats, floats + channels, floats + 2 * channels};
-  }
-  static Partial existing(std::byte* workspace, Index part, Index channels) {
-    auto* doubles = reinterpret_cast<double*>(workspace + part * bytes(channels));
-    return {doubles, doubles + channels, nullptr, nullptr, nullptr};
-  }
-};
-
-// Calls block(partial, first row, rows, rows of this part so far) for all blocks of all parts.
-template <typename Block>
-void reduce_rows(std::byte* workspace, Index rows, Index channels, Index parts, int threads, const Block& block) {
-  const Index size = rows_per_block(channels);
-  parallel_parts(threads, parts, [&](Index part) {
-    const Partial partial = Partial::of(workspace, part, channels);
-    const Range range = part_of(rows, part, parts);
-    for (Index row = range.begin; row < range.end; row += size)
-      block(partial, row, std::min(size, range.end - row), row - range.begin);
-  });
-}
 
 // The statistics alone of some of the samples are added to those of the samples before; the last of them moves
 // the running ones.
