@@ -36,7 +36,7 @@ constexpr std::array<Trade, 14> kTrades{{
     {0.8, 0.05, First::dearest, true},
 }};
 constexpr std::size_t kTradesOfLargeSteps = 2;
-constexpr std::size_t kPacked = 24, kPackedOfLargeSteps = 3;  // drafts
+constexpr std::size_t kPacked = 12, kPackedOfLargeSteps = 3;  // drafts
 constexpr std::uint32_t kLargeStep = 4000;                    // tasks
 
 constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
@@ -83,7 +83,7 @@ class JointAttempts {
   }
 
  private:
-  static constexpr std::size_t kRefined = 12;
+  static constexpr std::size_t kRefined = 8;
   static constexpr double kSurelyWorse = 0.975;  // forecasts are not exact
 
   struct Attempt {
