@@ -136,14 +136,12 @@ void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOption
       best.offer(finish_placed(step, std::move(*draft), floor.bytes, floor.task, options));
 }
 
-// Those that recompute alone: none moves anything, so that parameters have to be on the device.
-void offer_mirrored(const Step& step, const CostModel& cost, const PlannerOptions& options, Best& best) {
+// Those that know nothing of resting parameters: each recomputes or moves alone.
+void offer_others(const Step& step, const CostModel& cost, PlannerOptions options, Best& best) {
   const Resting resting = resting_storages(step, options);
   if (std::find(resting.begin(), resting.end(), true) != resting.end()) return;
-  for (const PolicyFunction plan : {plan_drop_cheap, plan_sublinear, plan_recursive}) best.offer(plan(step, cost, options));
-  PlannerOptions uncut = options;
-  uncut.cut = {};
-  best.offer(plan_modnn(step, cost, uncut));
+  options.cut = {};
+  for (const PolicyFunction plan : {plan_drop_cheap, plan_sublinear, plan_recursive, plan_modnn}) best.offer(plan(step, cost, options));
 }
 
 }  // namespace
@@ -163,7 +161,7 @@ PlanResult plan_whole(Step step, const CostModel& model, const PlannerOptions& o
   merged.in_place = false;
   merged.cache = true;  // which fits wherever anything does
   best.offer(plan_superneurons(step, cost, merged));
-  offer_mirrored(apart, cost, options, best);
+  offer_others(apart, cost, options, best);
   const StepFacts facts(step, {}, resting_storages(step, options));
   const Segments segments(facts);
   const std::int64_t balanced = segments.balanced();
