@@ -55,6 +55,7 @@ LowerBound fused_lower_bound(const BuildStep& build, const CostModel& cost, cons
     const Step step = build({limit});
     if (step.tasks.size() == tasks) continue;
     tasks = step.tasks.size();
+    if (lower_bound(step, cost, {}).seconds >= least.seconds) continue;
     const LowerBound other = lower_bound(step, cost, options);
     if (other.seconds < least.seconds) least = other;
   }

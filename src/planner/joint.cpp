@@ -3,35 +3,30 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/absence.h"
 #include "planner/finish.h"
 #include "planner/layout.h"
 #include "planner/live_profile.h"
-#include "planner/techniques.h"
 
 namespace tide {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// A tensor that the backward pass needs and that can be away in between.
+// A value that can be away while nobody uses it.
 struct Candidate {
-  TensorId tensor;
   std::int64_t bytes = 0;
   double drop_seconds = kImpossible;  // to run it again
   double copy_seconds = kImpossible;  // there or back
-  std::int32_t last_forward = 0, first_backward = 0;  // positions of its uses around the gap
-  std::int32_t needed = 0;  // first_backward, or earlier for what is run again from it
-  enum class State : std::uint8_t { kept, dropped, left } state = State::kept;
+  std::int32_t turn = -1;             // its last use in the forward pass, where the backward pass needs it too
 };
 
 class JointPlanner {
  public:
   JointPlanner(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, Bytes limit, const Trade& trade,
                const std::vector<bool>& heads)
-      : facts_(facts), step_(facts.step()), cost_(cost), options_(options), limit_(limit.count()), trade_(trade), heads_(heads) {
-    techniques_.leaves.resize(step_.tensors.size());
-    techniques_.drops.resize(step_.tensors.size());
-    techniques_.memory_centric.resize(step_.tensors.size());
+      : facts_(facts), step_(facts.step()), cost_(cost), options_(options), limit_(limit.count()), trade_(trade), heads_(heads),
+        absences_(step_.tensors.size()) {
     choose_algorithms();
     find_candidates();
   }
@@ -40,15 +35,15 @@ class JointPlanner {
     if (!descend()) return std::nullopt;
     // Taking back may shift a peak, so descend again; the last state that fits counts.
     for (int round = 0; round < 3; ++round) {
-      const std::vector<Candidate> before = candidates_;
+      const Absences before = absences_;
       if (!take_back()) break;
       if (!descend()) {
-        candidates_ = before;
-        play();
+        absences_ = before;
+        if (!replay_step()) return std::nullopt;
         break;
       }
     }
-    return std::move(draft_);
+    return std::move(played_.draft);
   }
 
  private:
@@ -67,147 +62,78 @@ class JointPlanner {
     link_seconds_ = trade_.link_share * std::min(forward, backward);
   }
 
-  [[nodiscard]] bool is_transient(TensorId tensor) const {
-    return facts_.producer(tensor).valid() && facts_.last_use(tensor) < facts_.first_backward();
-  }
-
-  // What a tensor's replay reads and nobody keeps for the backward pass: it is run again with it.
-  template <typename Visit>
-  void for_each_transient_source(TensorId tensor, Visit visit) const {
-    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
-      if (operand.access == Access::read && operand.role == Role::x && is_transient(operand.tensor)) visit(operand.tensor);
-  }
-
-  // By tensor: what it takes to run it again, with such sources. Tensors are numbered in the
-  // order in which they are made.
+  // By tensor: what it takes to run it again, with the sources that nobody keeps for the backward pass. Tensors are
+  // numbered in the order in which they are made.
   [[nodiscard]] std::vector<double> replay_seconds() const {
     std::vector<double> seconds(step_.tensors.size(), kImpossible);
     for (std::size_t t = 0; t < seconds.size(); ++t) {
       if (!facts_.droppable(TensorId(t))) continue;
-      seconds[t] = seconds_[facts_.replay(TensorId(t)).index()];
-      for_each_transient_source(TensorId(t), [&](TensorId source) { seconds[t] += seconds[source.index()]; });
+      const TaskId again = facts_.replay(TensorId(t));
+      seconds[t] = seconds_[again.index()];
+      for (const Operand& operand : step_.operands_of(again)) {
+        const bool transient = facts_.producer(operand.tensor).valid() && facts_.last_use(operand.tensor) < facts_.first_backward();
+        if (operand.access == Access::read && operand.role == Role::x && transient) seconds[t] += seconds[operand.tensor.index()];
+      }
     }
     return seconds;
   }
 
   void find_candidates() {
     const std::vector<double> again = replay_seconds();
+    const bool copies = trade_.link_share > 0 && (!options_.host_memory || !options_.host_memory->is_zero());
+    candidates_.resize(step_.tensors.size());
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       const Tensor& tensor = step_.tensors[t];
       const Storage& storage = step_.storage(tensor.storage);
-      const std::int32_t last = facts_.last_use(TensorId(t));
       const bool data = tensor.tensor_class == TensorClass::activation || tensor.tensor_class == TensorClass::saved_state ||
+                        tensor.tensor_class == TensorClass::activation_gradient ||
                         (tensor.tensor_class == TensorClass::input && tensor.role == Role::x);
-      if (!data || storage.persistent || last == kNever || last < facts_.first_backward()) continue;
-      if (storage.bytes < Bytes(kSmallest)) continue;
-      Candidate candidate;
-      candidate.tensor = TensorId(t);
+      if (!data || storage.persistent || storage.bytes < Bytes(kSmallest)) continue;
+      Candidate& candidate = candidates_[t];
       candidate.bytes = storage.bytes.aligned().count();
       const auto uses = facts_.uses(TensorId(t));
       const auto turn = std::lower_bound(uses.begin(), uses.end(), facts_.first_backward());
-      if (turn == uses.begin() || turn == uses.end()) continue;
-      candidate.last_forward = *std::prev(turn);
-      candidate.first_backward = candidate.needed = *turn;
+      if (turn != uses.begin() && turn != uses.end()) candidate.turn = *std::prev(turn);
       if (options_.recompute != Recompute::none && !heads_[t]) candidate.drop_seconds = again[t];
-      if (trade_.link_share > 0 && (!options_.host_memory || !options_.host_memory->is_zero()))
-        candidate.copy_seconds = cost_.copy_seconds(storage.bytes, Tier::device, Tier::host);
-      if (candidate.drop_seconds < kImpossible || candidate.copy_seconds < kImpossible) candidates_.push_back(candidate);
-    }
-    const auto per_byte = [](double seconds, const Candidate& c) { return seconds / static_cast<double>(c.bytes); };
-    for (std::uint32_t c = 0; c < candidates_.size(); ++c) {
-      if (candidates_[c].drop_seconds < kImpossible) drop_order_.push_back(c);
-      if (candidates_[c].copy_seconds < kImpossible) leave_order_.push_back(c);
-    }
-    std::stable_sort(drop_order_.begin(), drop_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return per_byte(candidates_[a].drop_seconds, candidates_[a]) < per_byte(candidates_[b].drop_seconds, candidates_[b]);
-    });
-    // The link is for what is dear to run again, the early ones first: they have the most time.
-    std::stable_sort(leave_order_.begin(), leave_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return per_byte(candidates_[a].drop_seconds, candidates_[a]) > per_byte(candidates_[b].drop_seconds, candidates_[b]);
-    });
-  }
-
-  void mark_drop(TensorId tensor) {
-    std::vector<TensorId> pending{tensor};
-    while (!pending.empty()) {
-      const TensorId next = pending.back();
-      pending.pop_back();
-      if (techniques_.drops[next.index()]) continue;
-      techniques_.drops[next.index()] = true;
-      for_each_transient_source(next, [&](TensorId source) { pending.push_back(source); });
+      if (copies) candidate.copy_seconds = cost_.copy_seconds(storage.bytes, Tier::device, Tier::host);
     }
   }
-
-  // Carries the decisions out.
-  void play() {
-    std::fill(techniques_.leaves.begin(), techniques_.leaves.end(), false);
-    std::fill(techniques_.drops.begin(), techniques_.drops.end(), false);
-    for (const Candidate& candidate : candidates_) {
-      if (candidate.state == Candidate::State::dropped) mark_drop(candidate.tensor);
-      if (candidate.state == Candidate::State::left) techniques_.leaves[candidate.tensor.index()] = true;
-    }
-    draft_ = apply(facts_, techniques_);
-    op_of_.assign(static_cast<std::size_t>(facts_.tasks()), 0);
-    for (std::size_t i = 0; i < draft_.ops.size(); ++i)
-      if (draft_.ops[i].kind == OpKind::run && draft_.ops[i].task.index() < op_of_.size())
-        op_of_[draft_.ops[i].task.index()] = static_cast<std::int32_t>(i);
-    find_needs();
-  }
-
-  // When each candidate is needed first, for itself or for what is run again from it.
-  void find_needs() {
-    std::vector<std::int32_t> needed(step_.tensors.size(), kNever);
-    for (std::size_t c = candidates_.size(); c-- > 0;) {
-      Candidate& candidate = candidates_[c];
-      candidate.needed = std::min(candidate.first_backward, needed[candidate.tensor.index()]);
-      if (candidate.state == Candidate::State::dropped) spread_need(candidate.tensor, candidate.needed, needed);
-    }
-  }
-  void spread_need(TensorId tensor, std::int32_t position, std::vector<std::int32_t>& needed) const {
-    std::vector<TensorId> pending{tensor};
-    while (!pending.empty()) {
-      const TensorId next = pending.back();
-      pending.pop_back();
-      for (const Operand& operand : step_.operands_of(facts_.replay(next))) {
-        if (operand.access != Access::read || operand.role != Role::x) continue;
-        auto& source = needed[operand.tensor.index()];
-        if (source <= position) continue;
-        source = position;
-        if (is_transient(operand.tensor)) pending.push_back(operand.tensor);
-      }
-    }
-  }
+  [[nodiscard]] const Candidate& candidate(const IdleSpan& span) const { return candidates_[span.tensor.index()]; }
 
   [[nodiscard]] LiveProfile profile() const {
-    std::vector<std::int64_t> live(draft_.ops.size() + 1, 0);
-    for (const DraftStay& stay : draft_.stays) {
+    const Draft& draft = played_.draft;
+    std::vector<std::int64_t> live(draft.ops.size() + 1, 0);
+    for (const DraftStay& stay : draft.stays) {
       if (stay.tier != Tier::device) continue;
       const std::int64_t bytes = step_.storage(stay.storage).bytes.aligned().count();
       live[static_cast<std::size_t>(std::max(stay.first, 0))] += bytes;
-      live[std::min(static_cast<std::size_t>(stay.last + 1), draft_.ops.size())] -= bytes;
+      live[std::min(static_cast<std::size_t>(stay.last + 1), draft.ops.size())] -= bytes;
     }
     for (std::size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
     live.pop_back();
     for (std::size_t i = 0; i < live.size(); ++i)
-      if (draft_.ops[i].kind == OpKind::run) live[i] += workspace_[draft_.ops[i].task.index()];
+      if (draft.ops[i].kind == OpKind::run) live[i] += workspace_[draft.ops[i].task.index()];
     return LiveProfile(live);
   }
 
-  // The ops during which a candidate would be away.
-  struct Gap {
-    std::int32_t first, last;
-    [[nodiscard]] bool covers(std::int32_t op) const { return first <= op && op <= last; }
-  };
-  [[nodiscard]] Gap gap_of(const Candidate& candidate) const {
-    return {op_of_[static_cast<std::size_t>(candidate.last_forward)] + 1,
-            op_of_[static_cast<std::size_t>(candidate.needed)] - 1};
+  // Plays the step with the decisions so far. False where that runs too much again.
+  bool replay_step() {
+    constexpr std::size_t kMostOps = 3;  // times the step's tasks
+    std::optional<Played> played = play(facts_, absences_, kMostOps * step_.ordered_tasks);
+    if (played) played_ = std::move(*played);
+    return played.has_value();
   }
 
   // Decides until everything fits. False where nothing more can be done about a peak.
   bool descend() {
-    constexpr int kRounds = 12;
+    constexpr int kRounds = 16;
     for (int round = 0; round < kRounds; ++round) {
-      play();
+      if (!replay_step()) return false;
+      used_link_ = 0;
+      for (const IdleSpan& span : played_.away)
+        if (absences_.after(span.tensor, span.position) == Away::left) used_link_ += candidate(span).copy_seconds;
+      started_.assign(1, 0);
+      for (const Op& op : played_.draft.ops) started_.push_back(started_.back() + (op.kind == OpKind::run ? seconds_[op.task.index()] : 0));
       LiveProfile live = profile();
       if (live.peak() <= limit_) return true;
       if (!lower(live)) return false;
@@ -215,65 +141,113 @@ class JointPlanner {
     return false;
   }
 
+  // The spans between the passes, in the order in which they go by each way out. That is where most is gained; the others
+  // go where these do not suffice.
+  struct Orders {
+    std::vector<std::uint32_t> drop, leave;
+    std::vector<std::vector<std::uint32_t>> others;  // by block of ops
+  };
+  static constexpr std::int32_t kBlock = 32;  // ops
+  [[nodiscard]] Orders orders() const {
+    Orders result;
+    result.others.resize(played_.draft.ops.size() / kBlock + 1);
+    const auto& idle = played_.idle;
+    for (std::uint32_t s = 0; s < idle.size(); ++s) {
+      const Candidate& value = candidate(idle[s]);
+      if (value.turn != idle[s].position) {
+        if (value.bytes == 0) continue;
+        for (std::int32_t block = idle[s].first / kBlock; block <= idle[s].last / kBlock; ++block)
+          result.others[static_cast<std::size_t>(block)].push_back(s);
+        continue;
+      }
+      if (value.drop_seconds < kImpossible) result.drop.push_back(s);
+      if (value.copy_seconds < kImpossible) result.leave.push_back(s);
+    }
+    const auto per_byte = [&](std::uint32_t s) { return candidate(idle[s]).drop_seconds / static_cast<double>(candidate(idle[s]).bytes); };
+    std::stable_sort(result.drop.begin(), result.drop.end(), [&](auto a, auto b) { return per_byte(a) < per_byte(b); });
+    std::stable_sort(result.leave.begin(), result.leave.end(), [&](auto a, auto b) {
+      if (trade_.leaves == Trade::First::dearest) return per_byte(a) > per_byte(b);
+      return idle[a].last - idle[a].first > idle[b].last - idle[b].first;
+    });
+    return result;
+  }
+
+  // One way to lower a peak.
+  struct Choice {
+    const IdleSpan* span = nullptr;
+    Away away = Away::kept;
+    double price = kImpossible;  // seconds per byte
+  };
+  void offer(const IdleSpan& span, Away away, Choice& best) const {
+    const double seconds = away == Away::dropped ? candidate(span).drop_seconds : leave_cost(span);
+    const double price = seconds / static_cast<double>(candidate(span).bytes);
+    if (price < best.price) best = {&span, away, price};
+  }
+
   bool lower(LiveProfile& live) {
+    const Orders ways = orders();
+    std::vector<bool> taken(played_.idle.size(), false);
     std::int32_t at = -1;
-    std::size_t drop = 0, leave = 0;
+    std::size_t next_drop = 0, next_leave = 0;
     bool decided = false;
     while (live.peak() > limit_) {
       if (live.peak_at() != at) {
         at = live.peak_at();
-        drop = leave = 0;
+        next_drop = next_leave = 0;
       }
+      const auto covers = [&](std::uint32_t s) { return !taken[s] && played_.idle[s].first <= at && at <= played_.idle[s].last; };
       const auto advance = [&](const std::vector<std::uint32_t>& order, std::size_t& next) {
-        while (next < order.size() && (candidates_[order[next]].state != Candidate::State::kept ||
-                                       !gap_of(candidates_[order[next]]).covers(at)))
-          ++next;
-        return next < order.size() ? &candidates_[order[next]] : nullptr;
+        while (next < order.size() && !covers(order[next])) ++next;
+        return next < order.size();
       };
-      Candidate* const dropped = advance(drop_order_, drop);
-      Candidate* const left = advance(leave_order_, leave);
+      Choice best;
+      if (advance(ways.drop, next_drop)) offer(played_.idle[ways.drop[next_drop]], Away::dropped, best);
+      if (advance(ways.leave, next_leave)) offer(played_.idle[ways.leave[next_leave]], Away::left, best);
+      if (best.span == nullptr)
+        for (const std::uint32_t s : ways.others[static_cast<std::size_t>(at / kBlock)])
+          if (covers(s)) {
+            offer(played_.idle[s], Away::dropped, best);
+            offer(played_.idle[s], Away::left, best);
+          }
       // Nobody can go; what the last decisions bring must be seen first.
-      if (dropped == nullptr && left == nullptr) return decided;
-      const double drop_price = dropped != nullptr ? dropped->drop_seconds / static_cast<double>(dropped->bytes) : kImpossible;
-      const double leave_price = left != nullptr ? leave_cost(*left) / static_cast<double>(left->bytes) : kImpossible;
-      Candidate& chosen = leave_price < drop_price ? *left : *dropped;
-      if (leave_price < drop_price) {
-        chosen.state = Candidate::State::left;
-        used_link_ += chosen.copy_seconds;
-      } else {
-        chosen.state = Candidate::State::dropped;
-      }
+      if (best.span == nullptr) return decided;
+      const IdleSpan& chosen = *best.span;
+      if (best.away == Away::left) used_link_ += candidate(chosen).copy_seconds;
+      absences_.decide(chosen.tensor, chosen.position, best.away);
+      taken[static_cast<std::size_t>(best.span - played_.idle.data())] = true;
       decided = true;
-      live.add(gap_of(chosen).first, gap_of(chosen).last, -chosen.bytes);
+      live.add(chosen.first, chosen.last, -candidate(chosen).bytes);
     }
     return true;
   }
 
-  [[nodiscard]] double leave_cost(const Candidate& candidate) const {
-    const bool hidden = used_link_ + candidate.copy_seconds <= link_seconds_;
-    return candidate.copy_seconds * (hidden ? trade_.hidden_cost : 1);
+  // Copies there and back that the tasks meanwhile do not cover count in full.
+  [[nodiscard]] double leave_cost(const IdleSpan& span) const {
+    const double copy = candidate(span).copy_seconds;
+    const double meanwhile = started_[static_cast<std::size_t>(span.last) + 1] - started_[static_cast<std::size_t>(span.first)];
+    const double bare = std::max(0.0, (span.in_host ? 1 : 2) * copy - meanwhile);
+    const bool hidden = used_link_ + copy <= link_seconds_;
+    return copy * (hidden ? trade_.hidden_cost : 1) + bare;
   }
 
   // Takes back the dearest decisions that are not needed. True where there were such.
   bool take_back() {
     LiveProfile live = profile();
-    std::vector<Candidate*> order;
-    for (Candidate& candidate : candidates_)
-      if (candidate.state != Candidate::State::kept) order.push_back(&candidate);
-    const auto cost = [&](const Candidate* c) {
-      return c->state == Candidate::State::dropped ? c->drop_seconds : c->copy_seconds * trade_.hidden_cost;
+    std::vector<const IdleSpan*> order;
+    for (const IdleSpan& span : played_.away) order.push_back(&span);
+    const auto cost = [&](const IdleSpan* span) {
+      return absences_.after(span->tensor, span->position) == Away::dropped ? candidate(*span).drop_seconds
+                                                                           : candidate(*span).copy_seconds * trade_.hidden_cost;
     };
-    std::stable_sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) { return cost(a) > cost(b); });
+    std::stable_sort(order.begin(), order.end(), [&](const IdleSpan* a, const IdleSpan* b) { return cost(a) > cost(b); });
     bool any = false;
-    for (Candidate* const candidate : order) {
-      const Gap gap = gap_of(*candidate);
-      live.add(gap.first, gap.last, candidate->bytes);
+    for (const IdleSpan* const span : order) {
+      live.add(span->first, span->last, candidate(*span).bytes);
       if (live.peak() > limit_) {
-        live.add(gap.first, gap.last, -candidate->bytes);
+        live.add(span->first, span->last, -candidate(*span).bytes);
         continue;
       }
-      if (candidate->state == Candidate::State::left) used_link_ -= candidate->copy_seconds;
-      candidate->state = Candidate::State::kept;
+      absences_.decide(span->tensor, span->position, Away::kept);
       any = true;
     }
     return any;
@@ -289,13 +263,12 @@ class JointPlanner {
   Trade trade_;
   const std::vector<bool>& heads_;
   double link_seconds_ = 0, used_link_ = 0;
-  std::vector<double> seconds_;            // by task
-  std::vector<std::int64_t> workspace_;    // by task
-  std::vector<Candidate> candidates_;      // in the order in which they are made
-  std::vector<std::uint32_t> drop_order_, leave_order_;
-  Techniques techniques_;
-  Draft draft_;
-  std::vector<std::int32_t> op_of_;  // by ordered task: its op in the draft
+  std::vector<double> seconds_;           // by task
+  std::vector<std::int64_t> workspace_;   // by task
+  std::vector<Candidate> candidates_;     // by tensor
+  Absences absences_;
+  Played played_;
+  std::vector<double> started_;           // by op of what was played: when it starts if copies take no time
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The joint planner and the policy auto over it. Every plan here has passed the checker.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "cost/device_model.h"
@@ -9,6 +11,7 @@
 #include "plan/timeline.h"
 #include "planner/fusing.h"
 #include "planner/live_profile.h"
+#include "planner/lower_bound.h"
 #include "planner/planner.h"
 #include "planner/segments.h"
 #include "step/build.h"
@@ -55,40 +58,84 @@ struct Case {
   std::int64_t batch;
 };
 
-class AutoPlans : public testing::TestWithParam<Case> {
- protected:
-  static PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost, std::optional<Bytes> memory) {
-    PlannerOptions options;
-    options.memory = memory;
-    return make_plan(find_policy(policy), step, cost, options);
-  }
-};
+Step step_for(const Case& row, const Device& device) {
+  Step step = build_step(std::make_shared<Network>(make_model(row.model)), {.batch = row.batch, .fuse = true});
+  annotate_for(step, device);
+  return step;
+}
 
-// By the simulator, at budgets from the floor to the unlimited peak.
+PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost, std::optional<Bytes> memory) {
+  PlannerOptions options;
+  options.memory = memory;
+  return make_plan(find_policy(policy), step, cost, options);
+}
+
+class AutoPlans : public testing::TestWithParam<Case> {};
+
+// By the simulator, at ten budgets from the floor to the unlimited peak.
 TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
   const Device device = find_device("h200").rates();
   const DeviceModel cost(device);
-  Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)), {.batch = GetParam().batch, .fuse = true});
-  annotate_for(step, device);
+  const Step step = step_for(GetParam(), device);
   const PlanResult liveness = plan("liveness", step, cost, {});
   const Bytes floor = plan("auto", step, cost, Bytes(kAlignment)).floor;
-  for (const std::int64_t tenths : {0, 1, 2, 4, 6, 8, 10}) {
-    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 10 * tenths) / kAlignment * kAlignment);
+  for (std::int64_t ninths = 0; ninths < 10; ++ninths) {
+    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 9 * ninths) / kAlignment * kAlignment);
     const PlanResult best = plan("auto", step, cost, memory);
-    ASSERT_TRUE(best.plan) << tenths;
+    ASSERT_TRUE(best.plan) << ninths;
     EXPECT_LE(summarize(*best.plan).peak_bytes, memory);
     const double seconds = simulate(*best.plan, cost).seconds;
     for (const Policy& policy : policies()) {
+      if (policy.name == "auto") continue;
       const PlanResult other = plan(policy.name, step, cost, memory);
       if (!other.plan) continue;
-      EXPECT_LE(seconds, simulate(*other.plan, cost).seconds * (1 + 1e-9)) << policy.name << " " << tenths;
+      EXPECT_LE(seconds, simulate(*other.plan, cost).seconds * (1 + 1e-9)) << policy.name << " " << ninths;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, AutoPlans,
-                         testing::Values(Case{"alexnet", 128}, Case{"vgg16", 32}, Case{"resnet18", 64}, Case{"resnet50", 64},
-                                         Case{"inception-v3", 32}, Case{"densenet121", 32}, Case{"preresnet:164", 32}));
+constexpr std::array<Case, 4> kQuick{{{"alexnet", 128}, {"vgg16", 32}, {"resnet50", 64}, {"densenet121", 32}}};
+constexpr std::array<Case, 8> kMore{{{"vgg19", 32}, {"resnet18", 64}, {"resnet101", 32}, {"resnet152", 16},
+                                     {"inception-v3", 32}, {"inception-v4", 16}, {"preresnet:164", 32}, {"lstm:4,256,16", 64}}};
+INSTANTIATE_TEST_SUITE_P(Zoo, AutoPlans, testing::ValuesIn(kQuick));
+INSTANTIATE_TEST_SUITE_P(Slow, AutoPlans, testing::ValuesIn(kMore));
+
+struct Gaps {
+  const char* device;
+  std::vector<Case> networks;
+};
+
+class AutoGaps : public testing::TestWithParam<Gaps> {};
+
+// With 45% and more of the unlimited peak.
+TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
+  const Device device = find_device(GetParam().device).rates();
+  const DeviceModel cost(device);
+  std::vector<double> gaps;
+  for (const Case& row : GetParam().networks) {
+    const Step step = step_for(row, device);
+    const std::int64_t peak = plan("liveness", step, cost, {}).floor.count();
+    for (const std::int64_t percent : {95, 90, 85, 80, 75, 70, 65, 60, 53, 45}) {
+      PlannerOptions options;
+      options.memory = Bytes(peak / 100 * percent);
+      const PlanResult result = make_plan(find_policy("auto"), step, cost, options);
+      if (result.plan) gaps.push_back(simulate(*result.plan, cost).seconds / lower_bound(step, cost, options).seconds - 1);
+    }
+  }
+  ASSERT_GE(gaps.size(), 5 * GetParam().networks.size());
+  std::sort(gaps.begin(), gaps.end());
+  EXPECT_GE(gaps.front(), -1e-9);
+  EXPECT_LE(gaps[gaps.size() / 2], 0.10);
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all(kQuick.begin(), kQuick.end());
+  all.insert(all.end(), kMore.begin(), kMore.end());
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Zoo, AutoGaps, testing::Values(Gaps{"h200", {kQuick.begin(), kQuick.end()}}));
+INSTANTIATE_TEST_SUITE_P(Slow, AutoGaps,
+                         testing::Values(Gaps{"h200", all_cases()}, Gaps{"titan-x", all_cases()}, Gaps{"k40m", all_cases()}));
 
 TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
   const Device device = find_device("h200").rates();

@@ -50,7 +50,7 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
     EXPECT_LE(bound.seconds, *shortest * (1 + kRounding)) << seed;
     for (const Policy& policy : policies()) {
       const PlanResult result = make_plan(policy, step, cost, options);
-      if (!result.plan) continue;
+      if (!result.plan || result.plan->numerics != Numerics::identical) continue;
       EXPECT_GE(simulate(*result.plan, cost).seconds, *shortest * (1 - kRounding)) << policy.name << " " << seed;
     }
   }

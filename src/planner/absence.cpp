@@ -1,0 +1,214 @@
+#include "planner/absence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tide {
+namespace {
+
+class Player {
+ public:
+  Player(const StepFacts& facts, const Absences& absences)
+      : facts_(facts), step_(facts.step()), absences_(absences), record_(step_, facts.resting()) {
+    touched_.resize(step_.tensors.size());
+    awaited_.assign(step_.tensors.size(), 0);
+    children_.resize(step_.tensors.size());
+    for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
+      const TaskId again = facts_.replay(TensorId(t));
+      if (!again.valid()) continue;
+      for (const Operand& operand : step_.operands_of(again))
+        if (operand.access == Access::read) children_[operand.tensor.index()].push_back(TensorId(t));
+    }
+  }
+
+  std::optional<Played> perform(std::size_t most) && {
+    for (position_ = 0; position_ < facts_.tasks(); ++position_) {
+      if (static_cast<std::size_t>(record_.next_op()) > most) return std::nullopt;
+      const TaskId task(static_cast<std::size_t>(position_));
+      task_ = task;
+      ran_ = false;
+      for (const Operand& operand : step_.operands_of(task))
+        if (operand.access == Access::read) materialize(operand.tensor);
+      run(task);
+      ran_ = true;
+      for (const Operand& operand : step_.operands_of(task)) settle(operand.tensor);
+      for (const TensorId tensor : std::exchange(early_, {})) settle(tensor);
+    }
+    played_.draft = std::move(record_).finish();
+    return std::move(played_);
+  }
+
+ private:
+  [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
+
+  struct Touch {
+    std::int32_t op = -1, position = -1;
+    bool away = false;
+  };
+
+  void run(TaskId task) {
+    for (const Operand& operand : step_.operands_of(task))
+      if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
+    const std::int32_t op = record_.run(task);
+    for (const Operand& operand : step_.operands_of(task)) touch(operand.tensor, op);
+  }
+
+  void fetch(TensorId tensor) {
+    if (!record_.has(storage(tensor), Tier::device)) record_.open(storage(tensor), Tier::device);
+    touch(tensor, record_.copy(storage(tensor), Tier::host, Tier::device));
+  }
+
+  void touch(TensorId tensor, std::int32_t op) {
+    Touch& last = touched_[tensor.index()];
+    if (last.op >= 0 && op > last.op + 1)
+      (last.away ? played_.away : played_.idle)
+          .push_back({tensor, last.position, last.op + 1, op - 1, record_.holds(tensor, Tier::host)});
+    last = {op, position_, false};
+  }
+
+  // Fetches, or runs again from what can be fetched. The sources of a replay are awaited
+  // until it has run, so that making one of them does not drop another.
+  void materialize(TensorId wanted) {
+    if (fetched(wanted)) return;
+    await_sources(wanted, 1);
+    std::vector<TensorId> chain{wanted};
+    while (!chain.empty()) {
+      const TensorId tensor = chain.back();
+      if (record_.holds(tensor, Tier::device)) {
+        await_sources(tensor, -1);
+        chain.pop_back();
+      } else if (const TensorId missing = missing_source(tensor); missing.valid()) {
+        if (fetched(missing)) continue;
+        await_sources(missing, 1);
+        chain.push_back(missing);
+      } else {
+        await_sources(tensor, -1);
+        replay(tensor);
+        chain.pop_back();
+      }
+    }
+  }
+
+  // Whether it is on the device, where need be from host memory.
+  bool fetched(TensorId tensor) {
+    if (!record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host)) {
+      fetch(tensor);
+      early_.push_back(tensor);
+    }
+    return record_.holds(tensor, Tier::device);
+  }
+
+  void await_sources(TensorId tensor, std::int32_t change) {
+    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
+      if (operand.access == Access::read) awaited_[operand.tensor.index()] += change;
+  }
+
+  [[nodiscard]] TensorId missing_source(TensorId tensor) const {
+    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
+      if (operand.access == Access::read && !record_.holds(operand.tensor, Tier::device)) return operand.tensor;
+    return {};
+  }
+
+  void replay(TensorId tensor) {
+    const TaskId again = facts_.replay(tensor);
+    run(again);
+    for (const Operand& operand : step_.operands_of(again)) {
+      early_.push_back(operand.tensor);
+      if (operand.tensor != tensor) settle(operand.tensor);
+    }
+  }
+
+  [[nodiscard]] bool at_hand(TensorId tensor) const {
+    if (ran_) return false;
+    const auto operands = step_.operands_of(task_);
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.tensor == tensor; });
+  }
+
+  [[nodiscard]] std::int32_t next_use(TensorId tensor) const { return facts_.next_use(tensor, ran_ ? position_ : position_ - 1); }
+
+  // Whether something that is still needed will be run again from it.
+  [[nodiscard]] bool has_waiting_child(TensorId tensor, int depth = 0) const {
+    constexpr int kDeepest = 4;  // of values that are needed for no other reason
+    const auto& children = children_[tensor.index()];
+    return std::any_of(children.begin(), children.end(), [&](TensorId child) {
+      if (facts_.producer(child).value() >= position_ || record_.holds(child, Tier::device) || record_.holds(child, Tier::host)) return false;
+      return next_use(child) != kNever || (depth < kDeepest && has_waiting_child(child, depth + 1));
+    });
+  }
+
+  // What was touched and is not at work any more.
+  void settle(TensorId tensor) {
+    const StorageId place = storage(tensor);
+    if (facts_.rests(place)) return settle_resting(tensor);
+    if (step_.storage(place).persistent) return;
+    const bool over = next_use(tensor) == kNever;
+    if (over && record_.holds(tensor, Tier::host) && !has_waiting_child(tensor)) record_.close(place, Tier::host);
+    Touch& last = touched_[tensor.index()];
+    if (!record_.holds(tensor, Tier::device)) {
+      if (!last.away) last.op = -1;  // overwritten, or over
+      return;
+    }
+    if (awaited_[tensor.index()] > 0 || at_hand(tensor)) return;
+    if (over && !has_waiting_child(tensor)) {
+      last.op = -1;
+      return record_.close(place, Tier::device);
+    }
+    const Away away = absences_.after(tensor, position_);
+    if (away == Away::kept) return;
+    if (away == Away::left) send(tensor);
+    record_.close(place, Tier::device);
+    last.away = true;
+  }
+
+  // What rests goes back as soon as the tasks at hand are done with it.
+  void settle_resting(TensorId tensor) {
+    constexpr std::int32_t kAtHand = 3;  // from a layer's first backward task to its updates
+    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
+    const std::int32_t next = next_use(tensor);
+    if (next != kNever && next <= position_ + kAtHand) return;
+    send(tensor);
+    record_.close(storage(tensor), Tier::device);
+  }
+
+  void send(TensorId tensor) {
+    if (record_.holds(tensor, Tier::host)) return;
+    if (!record_.has(storage(tensor), Tier::host)) record_.open(storage(tensor), Tier::host);
+    touched_[tensor.index()].op = record_.copy(storage(tensor), Tier::device, Tier::host);
+  }
+
+  const StepFacts& facts_;
+  const Step& step_;
+  const Absences& absences_;
+  Recorder record_;
+  Played played_;
+  std::vector<Touch> touched_;                   // by tensor: the newest
+  std::vector<std::int32_t> awaited_;            // by tensor: replays on their way that read it
+  std::vector<std::vector<TensorId>> children_;  // by tensor: what is run again from it
+  std::vector<TensorId> early_;                  // what came back at this position
+  std::int32_t position_ = 0;
+  TaskId task_;
+  bool ran_ = false;  // whether the task of this position has run
+};
+
+}  // namespace
+
+void Absences::decide(TensorId tensor, std::int32_t position, Away away) {
+  auto& decisions = list_[tensor.index()];
+  const auto it = std::find_if(decisions.begin(), decisions.end(), [&](const Decision& d) { return d.position == position; });
+  if (it != decisions.end())
+    it->away = away;
+  else
+    decisions.push_back({position, away});
+}
+
+Away Absences::after(TensorId tensor, std::int32_t position) const {
+  for (const Decision& decision : list_[tensor.index()])
+    if (decision.position == position) return decision.away;
+  return Away::kept;
+}
+
+std::optional<Played> play(const StepFacts& facts, const Absences& absences, std::size_t most) {
+  return Player(facts, absences).perform(most);
+}
+
+}  // namespace tide
