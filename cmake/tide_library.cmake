@@ -10,6 +10,10 @@ set(TIDE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-vi
 string(REPLACE ";" "," TIDE_CUDA_WARNINGS "${TIDE_WARNINGS}")
 target_compile_options(tide_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${TIDE_WARNINGS};-Wpedantic>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${TIDE_CUDA_WARNINGS};--Werror=all-warnings>")
+# GCC takes what a sanitizer adds for uses of uninitialized memory.
+if(TIDE_SANITIZE)
+  target_compile_options(tide_warnings INTERFACE -Wno-maybe-uninitialized)
+endif()
 if(TIDE_SANITIZE STREQUAL "address")
   target_compile_options(tide_warnings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tide_warnings INTERFACE -fsanitize=address,undefined)

@@ -29,17 +29,24 @@ PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& opt
   best.offer_floor(smallest.floor, smallest.bottleneck_task);
   constexpr double kGoodEnough = 1.01;  // of the time with unlimited memory
   if (best.within(kGoodEnough * ideal_seconds(step, cost)) || *options.memory < best.floor()) return std::move(best).take();
+  const bool within = cuts_within(step, options);
   // These keep parameters on the device.
   const Resting resting = resting_storages(step, options);
   if (std::find(resting.begin(), resting.end(), true) == resting.end())
-    for (const PolicyFunction other : {plan_modnn, plan_vdnn_plus}) best.offer(other(step, cost, options));
+    for (const PolicyFunction other : {plan_modnn, plan_vdnn_plus}) {
+      // Cut within one step, it has a task for every sub-batch: vDNN's many sizes would take minutes.
+      if (within && other == plan_vdnn_plus) continue;
+      best.offer(other(step, cost, options));
+    }
   // Smaller ones take less memory and more time; two in a row that gain nothing are enough.
   const std::int64_t batch = step.options.batch;
+  constexpr std::int64_t kManyTasks = 10'000;
   std::int64_t before = batch;
   int worse = 0;
-  for (std::int64_t rounds = 2; rounds <= batch && worse < 2; rounds += std::max<std::int64_t>(rounds / 2, 1)) {
+  for (std::int64_t rounds = 2; rounds <= batch && worse < 2; rounds += std::max<std::int64_t>(within ? rounds : rounds / 2, 1)) {
     const std::int64_t samples = (batch + rounds - 1) / rounds;
     if (std::exchange(before, samples) == samples) continue;
+    if (within && best.found() && rounds * step.ordered_tasks > kManyTasks) break;
     const bool found = best.found();
     const double seconds = best.seconds();
     if (!found || ideal_in_rounds(step, samples, cost, options) < seconds)

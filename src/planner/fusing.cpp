@@ -29,6 +29,8 @@ PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const C
   for (const Bytes tried : fuse_limits(options.memory, whole.options.activations)) {
     limit = tried;
     if (best && best->plan && best_seconds <= enough) break;
+    // Where the batch is cut within the step nothing is fused.
+    if (best && best->plan && best->plan->phases.front().step->options.sub_batch > 0) break;
     Step step = limit.is_zero() ? whole : build({limit});
     if (step.tasks.size() == tasks) continue;
     tasks = step.tasks.size();
