@@ -103,6 +103,7 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--allow", allow,
                  "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
                  "changed, batch norm over sub-batches")->capture_default_str();
+  app.add_flag("--one-lane", one_lane, "modnn: copies out and in share one link and take turns, as in the paper");
   app.add_option("--batch-norm", batch_norm,
                  "exact: in sub-batches too, batch norm has the statistics of the whole batch; plain: of the sub-batch, which "
                  "--allow changed has to permit")->capture_default_str();
@@ -132,6 +133,7 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   options.algorithms = algorithms_from_name(algorithms);
   options.allowed = numerics_from_name(allow);
   if (batch_norm != "plain" && batch_norm != "exact") throw Error("--batch-norm is plain or exact, not '{}'", batch_norm);
+  options.one_lane = one_lane;
   options.exact_batch_norm = batch_norm == "exact";
   if (sub_batch < 0) throw Error("--sub-batch {} is negative", sub_batch);
   options.sub_batch = sub_batch;

@@ -42,6 +42,7 @@ struct PlannerArguments {
   std::int64_t sub_batch = 0;
   std::string allow = "identical";
   std::string batch_norm = "plain";
+  bool one_lane = false;
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.
   [[nodiscard]] PlannerOptions options(const BudgetArguments& budget) const;
