@@ -62,6 +62,9 @@ void check_phases(const Plan& plan, Findings& findings) {
     findings.add(FindingKind::malformed, "the phases are not one step, or a first round, later rounds and an update");
     return;
   }
+  if (plan.numerics != numerics_of(plan))
+    findings.add(FindingKind::malformed, "the plan says that its numbers are {}, they are {}", numerics_name(plan.numerics),
+                 numerics_name(numerics_of(plan)));
   if (plan.phases.size() == 1) return;
   const std::int64_t batch = plan.phases.back().step->options.batch;
   std::int64_t left = batch;

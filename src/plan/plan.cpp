@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tide {
@@ -13,6 +14,14 @@ Numerics numerics_from_name(std::string_view name) {
   for (const Numerics numerics : {Numerics::identical, Numerics::reordered, Numerics::changed})
     if (name == numerics_name(numerics)) return numerics;
   throw Error("unknown numerics '{}'; they are identical, reordered and changed", name);
+}
+
+Numerics numerics_of(const Plan& plan) {
+  const Step& step = *plan.phases.front().step;
+  if (plan.phases.size() == 1) return step.options.sub_batch > 0 ? Numerics::reordered : Numerics::identical;
+  // Statistics of a batch are not those of its parts.
+  const bool normalizes = std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
+  return normalizes ? Numerics::changed : Numerics::reordered;
 }
 
 std::string fingerprint_of(const Step& step) {

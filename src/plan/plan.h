@@ -81,6 +81,9 @@ struct Plan {
 // Identifies what a plan was made for; a plan runs only where this is the same.
 [[nodiscard]] std::string fingerprint_of(const Step& step);
 
+// What it does to the numbers, as its phases show.
+[[nodiscard]] Numerics numerics_of(const Plan& plan);
+
 // Samples of the whole step.
 [[nodiscard]] inline std::int64_t batch_of(const Plan& plan) { return plan.phases.back().step->options.batch; }
 

@@ -49,6 +49,7 @@ PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, con
   result.plan_seconds = seconds_since(start);
   if (!result.plan) return result;
   result.plan->policy = policy.name;
+  result.plan->numerics = numerics_of(*result.plan);
   result.plan->fingerprint = fingerprint;
   result.plan->memory = options.memory;
   result.plan->host_memory = options.host_memory;

@@ -81,10 +81,7 @@ class Rounds {
     add(std::move(step), 1);
   }
 
-  [[nodiscard]] PlanResult take(Numerics numerics) && {
-    if (result_.plan) result_.plan->numerics = numerics;
-    return std::move(result_);
-  }
+  [[nodiscard]] PlanResult take() && { return std::move(result_); }
 
  private:
   PolicyFunction plan_;
@@ -111,9 +108,7 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
     // One step that goes through its segments sub-batch by sub-batch.
     PlannerOptions uncut = options;
     uncut.cut = {};
-    PlanResult result = plan(options.cut(sub_batch, Part::whole), cost, uncut);
-    if (result.plan) result.plan->numerics = Numerics::reordered;
-    return result;
+    return plan(options.cut(sub_batch, Part::whole), cost, uncut);
   }
   const std::int64_t full = batch / sub_batch, rest = batch % sub_batch;
   Rounds rounds(plan, cost, options);
@@ -125,7 +120,7 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
   }
   if (rest > 0) rounds.add(options.cut(rest, Part::later_round), 1);
   rounds.add_update(options.cut(batch, Part::update));
-  return std::move(rounds).take(numerics_of_rounds(step, options));
+  return std::move(rounds).take();
 }
 
 PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options) {

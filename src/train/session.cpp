@@ -66,14 +66,16 @@ std::shared_ptr<const CostModel> default_cost(const Backend& backend, double lin
   return std::make_shared<RooflineModel>(std::move(device));
 }
 
-// A plan from a file was made for the budget of that time.
-void require_budget(const Plan& plan, const SessionOptions& options) {
+// A plan from a file was made for the budget, and with the permission, of that time.
+void require_allowed(const Plan& plan, const SessionOptions& options) {
   const PlanSummary summary = summarize(plan);
   const auto require = [](std::string_view tier, Bytes needed, const std::optional<Bytes>& budget) {
     if (budget && needed > *budget)
       throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(),
                   tier, budget->count());
   };
+  if (plan.numerics > options.planner.allowed)
+    throw Error("the plan's numbers are {}; allow it with --allow {}, or plan again", numerics_name(plan.numerics), numerics_name(plan.numerics));
   require("device", summary.peak_bytes, options.planner.memory);
   require("host", summary.host_peak_bytes, options.planner.host_memory);
   require("disk", top_of(plan, Tier::disk), options.planner.disk_memory);
@@ -150,7 +152,7 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
       const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
       planned.plan = bind_plan(*options_.plan, build(variant, {limit}),
                                [&](std::int64_t samples, Part part) { return build(variant, {limit, samples, part}); });
-      require_budget(planned.plan, options_);
+      require_allowed(planned.plan, options_);
     } else {
       PlanResult result = make_fused_plan(
           policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);

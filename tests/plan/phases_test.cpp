@@ -67,6 +67,7 @@ TEST(Phases, EveryDamageIsFound) {
       {"a round too many", FindingKind::malformed, [](Plan& p) { p.phases[1].repeat = 2; }},
       {"rounds beyond counting", FindingKind::malformed, [](Plan& p) { p.phases[1].repeat = INT32_MAX; }},
       {"a round of nothing", FindingKind::malformed, [](Plan& p) { open(p.phases[1]).options.batch = 0; }},
+      {"numbers that are not what it says", FindingKind::malformed, [](Plan& p) { p.numerics = Numerics::identical; }},
       {"a gradient that starts anew", FindingKind::wrong_value,
        [](Plan& p) {
          Step& step = open(p.phases[1]);
