@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Arguments {
+struct CompareArguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
@@ -26,7 +26,7 @@ struct Arguments {
   bool json = false;
 };
 
-int run(const Arguments& arguments) {
+int run(const CompareArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const std::optional<Bytes>& memory = options.memory;
@@ -111,7 +111,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command compare_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App* app = root.add_subcommand("compare", "Every policy side by side at one budget");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);

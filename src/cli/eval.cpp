@@ -10,7 +10,7 @@
 namespace tide {
 namespace {
 
-struct Arguments {
+struct EvalArguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
@@ -19,7 +19,7 @@ struct Arguments {
   bool json = false;
 };
 
-int run(const Arguments& arguments) {
+int run(const EvalArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   if (!network->has_loss()) throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
@@ -58,7 +58,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command eval_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvalArguments>();
   CLI::App* app = root.add_subcommand("eval", "Loss and accuracy of a checkpoint, forward only");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);

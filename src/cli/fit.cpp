@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Arguments {
+struct FitArguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
@@ -28,7 +28,7 @@ struct Arguments {
 };
 
 // The budget less the reserve; a device's own memory where no other budget is given.
-PlannerOptions options_of(const Arguments& arguments) {
+PlannerOptions options_of(const FitArguments& arguments) {
   BudgetArguments budget = arguments.budget;
   if (budget.memory.empty()) {
     if (arguments.cost.device.empty())
@@ -51,7 +51,7 @@ struct Answer {
   std::string model;
 };
 
-Answer search(const Arguments& arguments, const CostModel& cost) {
+Answer search(const FitArguments& arguments, const CostModel& cost) {
   Answer answer;
   answer.options = options_of(arguments);
   answer.depth = has_unknown(arguments.model.model);
@@ -84,7 +84,7 @@ Answer search(const Arguments& arguments, const CostModel& cost) {
   return answer;
 }
 
-void print_json(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted) {
+void print_json(const FitArguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted) {
   ordered_json out;
   if (answer.depth) {
     out["depth"] = residual_depth(answer.model);
@@ -112,7 +112,7 @@ void print_json(const Arguments& arguments, const Answer& answer, const PlanSumm
   fmt::print("{}\n", out.dump(2));
 }
 
-void print_text(const Arguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted,
+void print_text(const FitArguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted,
                 const CostModel& cost) {
   const FitResult& fit = answer.fit;
   fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model, format_size(*answer.options.memory),
@@ -139,7 +139,7 @@ void print_text(const Arguments& arguments, const Answer& answer, const PlanSumm
              fit.plans, fit.build_seconds, fit.plan_seconds, fit.check_seconds);
 }
 
-int run(const Arguments& arguments) {
+int run(const FitArguments& arguments) {
   const std::shared_ptr<const CostModel> cost = arguments.cost.model();
   const Answer answer = search(arguments, *cost);
   if (answer.fit.size == 0) {
@@ -159,7 +159,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command fit_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<FitArguments>();
   arguments->planner.policy = "superneurons";
   CLI::App* app = root.add_subcommand(
       "fit", "The largest batch, or for resnet:6,32,?,6 the deepest net at --batch, that a budget holds");

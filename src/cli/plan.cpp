@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Arguments {
+struct PlanArguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
@@ -27,7 +27,7 @@ struct Arguments {
   bool json = false;
 };
 
-ordered_json header(const Arguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
+ordered_json header(const PlanArguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
   return {{"model", network.name},
           {"batch", arguments.step.batch},
           {"policy", arguments.planner.policy},
@@ -36,7 +36,7 @@ ordered_json header(const Arguments& arguments, const Network& network, const st
           {"feasible", feasible}};
 }
 
-void print_json(const Arguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
+void print_json(const PlanArguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
                 double predicted, double ideal) {
   const Plan& plan = *result.plan;
   ordered_json out = header(arguments, network, plan.memory, true);
@@ -77,7 +77,7 @@ void print_json(const Arguments& arguments, const Network& network, const PlanRe
   fmt::print("{}\n", out.dump(2));
 }
 
-void print_text(const Arguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
+void print_text(const PlanArguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
                 double predicted, const std::string& source) {
   const Plan& plan = *result.plan;
   fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
@@ -114,7 +114,7 @@ void print_text(const Arguments& arguments, const Network& network, const PlanRe
   if (!arguments.save.empty()) fmt::print("\nsaved to {}\n", arguments.save);
 }
 
-int run(const Arguments& arguments) {
+int run(const PlanArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const Policy& policy = find_policy(arguments.planner.policy);
@@ -146,7 +146,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command plan_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PlanArguments>();
   CLI::App* app = root.add_subcommand("plan", "Plan a step without running it");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);

@@ -17,7 +17,7 @@
 namespace tide {
 namespace {
 
-struct Arguments {
+struct ProfileArguments {
   ModelArguments model;
   StepArguments step;
   std::string link, save;
@@ -61,7 +61,7 @@ Table by_kind(const Step& step, const CostModel& measured, const CostModel& mode
   return table;
 }
 
-int run(const Arguments& arguments) {
+int run(const ProfileArguments& arguments) {
   if (arguments.runs < 1) throw Error("--runs {} is not possible; measure at least once", arguments.runs);
   const double link = arguments.link.empty() ? 0 : parse_link_rate(arguments.link);
   const NetworkPtr network = arguments.model.load();
@@ -104,7 +104,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command profile_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ProfileArguments>();
   CLI::App* app =
       root.add_subcommand("profile", "Measure each task of a step on this machine, to plan with real times");
   arguments->model.add_to(*app);

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 using namespace reproduce;
 
-struct Arguments {
+struct ReproduceArguments {
   std::string paper;
   std::vector<std::string> only;
   std::string output;
@@ -45,7 +45,7 @@ const Paper& find_paper(const std::string& name) {
   throw Error("there is no paper '{}' to reproduce; there are {}", name, known);
 }
 
-std::vector<Experiment> chosen(const Arguments& arguments) {
+std::vector<Experiment> chosen(const ReproduceArguments& arguments) {
   const auto all = find_paper(arguments.paper).experiments();
   std::string known;
   for (const Experiment& experiment : all) known += fmt::format("{}{}", known.empty() ? "" : ", ", experiment.id);
@@ -146,7 +146,7 @@ ordered_json to_json(const Experiment& experiment, const Report& report, double 
   return out;
 }
 
-int run(const Arguments& arguments) {
+int run(const ReproduceArguments& arguments) {
   const std::vector<Experiment> experiments = chosen(arguments);
   if (!arguments.output.empty()) {
     std::error_code error;
@@ -183,7 +183,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command reproduce_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReproduceArguments>();
   CLI::App* app = root.add_subcommand("reproduce", "A paper's tables and figures, the paper's values beside ours");
   app->add_option("PAPER", arguments->paper, "superneurons, sublinear or modnn")->required();
   app->add_option("--only", arguments->only, "Some of them: table1,figure10,...")->delimiter(',');

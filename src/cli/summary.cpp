@@ -11,7 +11,7 @@
 namespace tide {
 namespace {
 
-struct Arguments {
+struct SummaryArguments {
   ModelArguments model;
   std::int64_t batch = 1;
   bool json = false;
@@ -32,7 +32,7 @@ std::string inputs_of(const Network& network, const Layer& layer) {
   return text.size() <= kWidest ? text : text.substr(0, kWidest - 3) + "...";
 }
 
-int run(const Arguments& arguments) {
+int run(const SummaryArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const Step step = build_step(network, {arguments.batch, Rules::minimal, false, {}});
   std::vector<double> flops(network->layers.size(), 0);
@@ -80,7 +80,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command summary_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SummaryArguments>();
   CLI::App* app = root.add_subcommand("summary", "A network layer by layer: shapes, bytes, parameters");
   arguments->model.add_to(*app);
   app->add_option("--batch", arguments->batch, "Samples per step")->capture_default_str();

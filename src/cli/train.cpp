@@ -24,7 +24,7 @@ std::atomic<bool> stop_requested{false};  // set by the signal handler, which ca
 
 extern "C" void request_stop(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
 
-struct Arguments {
+struct TrainArguments {
   ModelArguments model;
   BudgetArguments budget;
   StepArguments step;
@@ -43,7 +43,7 @@ struct Arguments {
   bool json = false;
 };
 
-Schedule schedule_of(const Arguments& arguments) {
+Schedule schedule_of(const TrainArguments& arguments) {
   Schedule schedule;
   if (arguments.schedule == "constant") schedule.kind = ScheduleKind::constant;
   else if (arguments.schedule == "step") schedule.kind = ScheduleKind::step;
@@ -60,7 +60,7 @@ Schedule schedule_of(const Arguments& arguments) {
 }
 
 // The network with what the command line says about its layers.
-NetworkPtr adapt(const NetworkPtr& original, const Arguments& arguments) {
+NetworkPtr adapt(const NetworkPtr& original, const TrainArguments& arguments) {
   if (arguments.freeze.empty() && arguments.label_smoothing == 0) return original;
   if (!(arguments.label_smoothing >= 0 && arguments.label_smoothing < 1))
     throw Error("--label-smoothing {} is not in [0, 1)", arguments.label_smoothing);
@@ -87,7 +87,7 @@ NetworkPtr adapt(const NetworkPtr& original, const Arguments& arguments) {
   return network;
 }
 
-void save(const Arguments& arguments, const Session& session) {
+void save(const TrainArguments& arguments, const Session& session) {
   if (arguments.save.empty()) return;
   save_checkpoint(arguments.save, {session.network().name, session.steps_done(), arguments.data.seed, session.state()});
 }
@@ -121,7 +121,7 @@ BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
   return budget;
 }
 
-int run(const Arguments& arguments) {
+int run(const TrainArguments& arguments) {
   if (arguments.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", arguments.epochs);
   if (arguments.steps < 0) throw Error("--steps {} is negative", arguments.steps);
   const NetworkPtr network = adapt(arguments.model.load(), arguments);
@@ -227,7 +227,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command train_command(CLI::App& root) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* app = root.add_subcommand("train", "Train a network within a memory budget");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
