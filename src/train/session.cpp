@@ -1,9 +1,9 @@
 #include "train/session.h"
 
 #include <algorithm>
-#include <bit>
+#include <functional>
+#include <numeric>
 #include <thread>
-#include <unordered_map>
 
 #include "cost/device_model.h"
 #include "cost/devices.h"
@@ -12,8 +12,6 @@
 #include "planner/in_place.h"
 #include "planner/resting.h"
 #include "step/build.h"
-#include "train/initialize.h"
-#include "train/profile_cache.h"
 
 namespace tide {
 
@@ -109,7 +107,6 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
   if (too_small && planner.memory != options.planner.memory) {
     // So close to the floor there is nothing to reserve.
-    session->variants_.clear();
     session->input_ahead_ = {};
     planner = options.planner;
     too_small = session->plan_variants(policy, variants, planner);
@@ -117,12 +114,10 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options.plan) {
     // What the largest step can do without may be what another one needs.
     planner.parameters = Parameters::host;
-    session->variants_.clear();
     too_small = session->plan_variants(policy, variants, planner);
   }
   if (too_small) return *std::move(too_small);
-  session->allocate(variants.front());
-  session->first_ = session->find(variants.front()).executor.get();
+  session->allocate();
   session->initialize();
   return session;
 }
@@ -138,32 +133,56 @@ Step Session::build(const StepVariant& variant, const StepChoice& choice) const 
   return step;
 }
 
-std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants, PlannerOptions planner) {
-  // One decides for all where parameters rest: the one whose plan is given, else the largest.
-  std::vector<StepVariant> order = variants;
-  if (!options_.plan)
-    std::stable_sort(order.begin(), order.end(), [](const StepVariant& a, const StepVariant& b) {
-      return std::pair(a.training, a.batch) > std::pair(b.training, b.batch);
-    });
-  for (const StepVariant& variant : order) {
-    if (variants_.contains(variant)) continue;
-    Planned& planned = variants_[variant];
-    if (options_.plan && variant == order.front()) {
-      const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
-      planned.plan = bind_plan(*options_.plan, build(variant, {limit}),
-                               [&](std::int64_t samples, Part part) { return build(variant, {limit, samples, part}); });
-      require_allowed(planned.plan, options_);
-    } else {
-      PlanResult result = make_fused_plan(
-          policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
-      if (!result.plan) return result;
-      planned.plan = std::move(*result.plan);
-    }
-    planner.rest_in_host = rest_in_host(planned.plan);
-    if (persistent_places(planned.plan) != persistent_places(variants_.at(order.front()).plan))
-      throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+std::optional<PlanResult> Session::plan_variant(const Policy& policy, const StepVariant& variant, PlannerOptions& planner) {
+  if (variants_.contains(variant)) return std::nullopt;
+  const bool leads = variants_.empty();
+  Plan plan;
+  if (options_.plan && leads) {
+    const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
+    plan = bind_plan(*options_.plan, build(variant, {limit}),
+                     [&](std::int64_t samples, Part part) { return build(variant, {limit, samples, part}); });
+    require_allowed(plan, options_);
+  } else {
+    PlanResult result = make_fused_plan(policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
+    if (!result.plan) return result;
+    plan = *std::move(result.plan);
   }
+  if (leads) lead_ = variant;
+  else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan))
+    throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+  planner.rest_in_host = rest_in_host(plan);
+  variants_[variant].plan = std::move(plan);
   return std::nullopt;
+}
+
+std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants, PlannerOptions planner) {
+  std::vector<StepVariant> training, evaluation;
+  for (const StepVariant& variant : variants) (variant.training ? training : evaluation).push_back(variant);
+  if (!options_.plan) std::ranges::stable_sort(training, std::greater());
+  std::ranges::stable_sort(evaluation, std::greater());
+  variants_.clear();
+  for (const StepVariant& variant : training)
+    if (std::optional<PlanResult> too_small = plan_variant(policy, variant, planner)) return too_small;
+  if (evaluation.empty()) return std::nullopt;
+  const auto plan_pieces = [&](PlannerOptions pieces_planner) -> std::optional<PlanResult> {
+    for (const StepVariant& variant : evaluation)
+      for (const std::int64_t samples : pieces(variant.batch))
+        if (std::optional<PlanResult> too_small = plan_variant(policy, {samples, false}, pieces_planner)) return too_small;
+    return std::nullopt;
+  };
+  at_once_ = evaluation.front().batch;
+  while (true) {
+    std::optional<PlanResult> too_small = plan_pieces(planner);
+    if (!too_small || at_once_ == 1) return too_small;
+    std::erase_if(variants_, [](const auto& planned) { return !planned.first.training; });
+    at_once_ = (at_once_ + 1) / 2;
+  }
+}
+
+std::vector<std::int64_t> Session::pieces(std::int64_t samples) const {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(samples / at_once_), at_once_);
+  if (samples % at_once_ != 0) result.push_back(samples % at_once_);
+  return result;
 }
 
 // What a device that works by itself takes besides the plan: the recorded step, and, where that is a
@@ -183,7 +202,7 @@ void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   if (planner.memory) *planner.memory -= bytes;
 }
 
-void Session::allocate(const StepVariant& first) {
+void Session::allocate() {
   Bytes device, host, disk;
   for (const auto& [variant, planned] : variants_) {
     device = std::max(device, summarize(planned.plan).peak_bytes);
@@ -199,9 +218,10 @@ void Session::allocate(const StepVariant& first) {
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
     // The room is for one of them, and was reserved for its batch.
-    if (ahead && variant == first) executor.input_ahead = device;
+    if (ahead && variant == lead_) executor.input_ahead = device;
     planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, executor);
   }
+  first_ = find(lead_).executor.get();
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {
@@ -278,131 +298,20 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
   double answers = 0;
   std::vector<std::int64_t> samples;
   for (std::int64_t first = 0; first < data.size(); first += batch) {
-    const std::int64_t count = std::min(batch, data.size() - first);
-    samples.resize(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i) samples[static_cast<std::size_t>(i)] = first + i;
-    const Executor::Metric metric = run({count, false}, data, samples, 0);
-    total.loss += metric.loss * static_cast<double>(count);
-    total.accuracy += metric.correct;
-    answers += metric.answers;
+    std::int64_t sample = first;
+    for (const std::int64_t count : pieces(std::min(batch, data.size() - first))) {
+      samples.resize(static_cast<std::size_t>(count));
+      std::iota(samples.begin(), samples.end(), sample);
+      sample += count;
+      const Executor::Metric metric = run({count, false}, data, samples, 0);
+      total.loss += metric.loss * static_cast<double>(count);
+      total.accuracy += metric.correct;
+      answers += metric.answers;
+    }
   }
   total.loss /= static_cast<double>(data.size());
   total.accuracy /= answers;
   return total;
-}
-
-std::vector<Session::StateEntry> Session::state_entries() const {
-  std::vector<StateEntry> entries;
-  const Step& step = first_->step();
-  for (const Storage& storage : step.storages) {
-    if (!storage.persistent || !storage.entry.valid()) continue;
-    const Tensor& tensor = step.tensor(storage.entry);
-    if (!tensor.parameter.valid()) continue;
-    std::string name = network_->parameters[tensor.parameter.index()].name;
-    if (tensor.tensor_class == TensorClass::optimizer_state) name += fmt::format(".{}", role_name(tensor.role));
-    entries.push_back({std::move(name), storage.entry});
-  }
-  return entries;
-}
-
-void Session::initialize() {
-  const std::vector<StateEntry> entries = state_entries();
-  const auto values_of = [&](const StateEntry& entry) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
-    if (tensor.tensor_class == TensorClass::optimizer_state)
-      return std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
-    return initial_values(*network_, tensor.parameter, options_.seed);
-  };
-  // Random numbers for gigabytes of parameters take minutes on one core.
-  constexpr std::int64_t kWorthIt = 1 << 24;
-  const std::size_t together = network_->parameter_count() < kWorthIt ? 1 : std::max(std::thread::hardware_concurrency(), 1U);
-  std::vector<std::vector<float>> values(together);
-  for (std::size_t first = 0; first < entries.size(); first += together) {
-    const std::size_t count = std::min(together, entries.size() - first);
-    std::vector<std::thread> threads;
-    for (std::size_t k = 1; k < count; ++k) threads.emplace_back([&, k] { values[k] = values_of(entries[first + k]); });
-    values[0] = values_of(entries[first]);
-    for (std::thread& thread : threads) thread.join();
-    for (std::size_t k = 0; k < count; ++k) first_->write(entries[first + k].tensor, values[k]);
-  }
-}
-
-namespace {
-
-// The entry tensor of a parameter's own storage.
-TensorId parameter_tensor(const Step& step, ParameterId id) {
-  for (const Storage& storage : step.storages) {
-    if (!storage.persistent || !storage.entry.valid()) continue;
-    const Tensor& tensor = step.tensor(storage.entry);
-    if (tensor.parameter == id && tensor.tensor_class != TensorClass::optimizer_state) return storage.entry;
-  }
-  throw Error("the step has no parameter {}", id.value());
-}
-
-// A vector is a vector, wherever its one extent stands in the file.
-std::vector<std::int64_t> extents(const Shape& shape) {
-  std::vector<std::int64_t> result;
-  for (const std::int64_t extent : {shape.batch, shape.channels, shape.height, shape.width})
-    if (extent != 1) result.push_back(extent);
-  return result;
-}
-
-}  // namespace
-
-std::vector<float> Session::parameter(ParameterId id) const {
-  std::vector<float> values(static_cast<std::size_t>(network_->parameters[id.index()].shape.elements()));
-  first_->read(parameter_tensor(first_->step(), id), values);
-  return values;
-}
-
-void Session::set_parameter(ParameterId id, std::span<const float> values) {
-  const Parameter& parameter = network_->parameters[id.index()];
-  if (static_cast<std::int64_t>(values.size()) != parameter.shape.elements())
-    throw Error("{} has {} values, not {}", parameter.name, parameter.shape.elements(), values.size());
-  first_->write(parameter_tensor(first_->step(), id), values);
-}
-
-std::uint64_t Session::weights_hash() const {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over the bits, word by word
-  for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
-    if (tensor.tensor_class == TensorClass::optimizer_state) continue;
-    std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
-    first_->read(entry.tensor, values);
-    for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-std::vector<NamedTensor> Session::state() const {
-  std::vector<NamedTensor> result;
-  for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
-    NamedTensor named{entry.name, tensor.shape, std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()))};
-    first_->read(entry.tensor, named.values);
-    result.push_back(std::move(named));
-  }
-  return result;
-}
-
-void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps_done, bool with_optimizer) {
-  std::unordered_map<std::string_view, const NamedTensor*> by_name;
-  for (const NamedTensor& tensor : state) by_name.emplace(tensor.name, &tensor);
-  std::vector<std::pair<TensorId, const NamedTensor*>> found;
-  for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
-    if (tensor.tensor_class == TensorClass::optimizer_state && !with_optimizer) continue;
-    const auto it = by_name.find(entry.name);
-    if (it == by_name.end()) throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
-    const Shape& saved = it->second->shape;
-    if (extents(saved) != extents(tensor.shape) ||
-        static_cast<std::int64_t>(it->second->values.size()) != tensor.shape.elements())
-      throw Error("'{}' is {}x{} in the checkpoint and {}x{} in the network", entry.name, saved.batch, sample_text(saved),
-                  tensor.shape.batch, sample_text(tensor.shape));
-    found.emplace_back(entry.tensor, it->second);
-  }
-  for (const auto& [tensor, named] : found) first_->write(tensor, named->values);
-  steps_ = steps_done;
 }
 
 }  // namespace tide

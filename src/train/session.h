@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,7 +58,8 @@ struct NamedTensor {
 class Session {
  public:
   // Plans every variant. A budget that is too small is an answer: the result then is that
-  // of the variant which does not fit. Throws an Error for everything else.
+  // of the variant which does not fit. Throws an Error for everything else. An evaluation that
+  // does not fit, but would with fewer samples, is made in pieces.
   [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(NetworkPtr network,
                                                                               const std::vector<StepVariant>& variants,
                                                                               const SessionOptions& options);
@@ -119,12 +121,15 @@ class Session {
   void initialize();
   // A variant's step as the backend runs it.
   [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;
-  // The result of a variant that does not fit; none where all do.
+  // The result of a variant that does not fit; none where it does, or where all do.
+  [[nodiscard]] std::optional<PlanResult> plan_variant(const Policy& policy, const StepVariant& variant, PlannerOptions& planner);
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
                                                         PlannerOptions planner);
+  // The batches in which that many samples are evaluated.
+  [[nodiscard]] std::vector<std::int64_t> pieces(std::int64_t samples) const;
   void reserve(const StepVariant& variant, PlannerOptions& planner);
   // Memory for the largest variant, and an executor for each.
-  void allocate(const StepVariant& first);
+  void allocate();
 
   NetworkPtr network_;
   SessionOptions options_;
@@ -134,6 +139,9 @@ class Session {
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
   std::map<StepVariant, Planned> variants_;
+  // It decides for all where parameters rest: the one whose plan is given, else the largest.
+  StepVariant lead_;
+  std::int64_t at_once_ = std::numeric_limits<std::int64_t>::max();  // of an evaluation's samples
   Bytes input_ahead_;  // room on the device for a batch beside the plans; 0: none
   Executor* first_ = nullptr;  // through which parameters are read and written
   std::uint64_t steps_ = 0;

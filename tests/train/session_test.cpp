@@ -98,6 +98,29 @@ TEST(Session, EvaluationIsTheMeanOverSamples) {
   EXPECT_NEAR(evaluation.accuracy, correct, 1e-12);
 }
 
+TEST(Session, AnEvaluationThatDoesNotFitIsMadeInPieces) {
+  const DatasetPtr data = test::first_digits(23);
+  const std::vector<StepVariant> variants = Session::evaluation_variants(*data, 10);
+  const test::SessionPtr unlimited = open_session(small_network(), variants);
+  const Session::Evaluation whole = unlimited->evaluate(*data, 10);
+  SessionOptions options = test::session_options();
+  for (const std::int64_t samples : {9, 4, 1}) {
+    const test::SessionPtr fewer = open_session(small_network(), {{samples, false}});
+    options.planner.memory = fewer->arena_bytes();
+    auto opened = Session::open(small_network(), variants, options);
+    ASSERT_TRUE(std::holds_alternative<test::SessionPtr>(opened)) << samples;
+    Session& session = *std::get<test::SessionPtr>(opened);
+    EXPECT_LE(session.arena_bytes(), *options.planner.memory);
+    const Session::Evaluation pieces = session.evaluate(*data, 10);
+    EXPECT_NEAR(pieces.loss, whole.loss, 1e-6 * whole.loss);
+    EXPECT_EQ(pieces.accuracy, whole.accuracy);
+    EXPECT_EQ(session.weights_hash(), unlimited->weights_hash());
+  }
+  // Nothing is smaller than one sample.
+  *options.planner.memory -= Bytes(256);
+  EXPECT_TRUE(std::holds_alternative<PlanResult>(Session::open(small_network(), variants, options)));
+}
+
 TEST(Session, ASmallerLastBatchIsAStepLikeAnyOther) {
   const test::SessionPtr mixed = open_session(small_network(), {{8, true}, {3, true}, {5, false}});
   const test::SessionPtr alone = open_session(small_network(), {{3, true}});
@@ -110,7 +133,7 @@ TEST(Session, ASmallerLastBatchIsAStepLikeAnyOther) {
 
 TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   SessionOptions options = test::session_options();
-  const std::vector<StepVariant> variants{{8, true}, {64, false}};
+  const std::vector<StepVariant> variants{{8, true}, {64, false}, {5, false}};
   options.planner.memory = Bytes(1000);
   auto refused = Session::open(small_network(), variants, options);
   ASSERT_TRUE(std::holds_alternative<PlanResult>(refused));
@@ -119,25 +142,23 @@ TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   EXPECT_GT(result.floor, Bytes(1000));
   EXPECT_FALSE(result.bottleneck_task.empty());
 
-  // What it asks for suffices for that variant; then the other one may ask.
+  // What it asks for suffices: the evaluation needs more, and is made in pieces.
   options.planner.memory = result.floor;
   auto second = Session::open(small_network(), variants, options);
-  if (PlanResult* const more = std::get_if<PlanResult>(&second)) {
-    EXPECT_GT(more->floor, result.floor);
-    options.planner.memory = more->floor;
-    second = Session::open(small_network(), variants, options);
-  }
   ASSERT_TRUE(std::holds_alternative<test::SessionPtr>(second));
   Session& session = *std::get<test::SessionPtr>(second);
   EXPECT_EQ(session.arena_bytes(), *options.planner.memory);
+  EXPECT_THROW(static_cast<void>(session.executor({64, false})), Error);
   run_steps(session, 8, 2);
-  session.evaluate(*test::first_digits(64), 64);
   EXPECT_LE(session.executor({8, true}).high_water(), *options.planner.memory);
-  EXPECT_LE(session.executor({64, false}).high_water(), *options.planner.memory);
 
   const test::SessionPtr unlimited = open_session(small_network(), variants);
   run_steps(*unlimited, 8, 2);
   EXPECT_EQ(session.weights_hash(), unlimited->weights_hash());
+  const DatasetPtr data = test::first_digits(64 + 5);
+  const Session::Evaluation whole = unlimited->evaluate(*data, 64), pieces = session.evaluate(*data, 64);
+  EXPECT_NEAR(pieces.loss, whole.loss, 1e-6 * whole.loss);
+  EXPECT_EQ(pieces.accuracy, whole.accuracy);
 
   options.planner.memory = *options.planner.memory - Bytes(1);
   EXPECT_TRUE(std::holds_alternative<PlanResult>(Session::open(small_network(), variants, options)));
