@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <random>
 
-#include "backend/backend.h"
 #include "base/size_text.h"
-#include "step/build.h"
-#include "zoo/zoo.h"
+#include "gpu_command.h"
 
 namespace tide {
 namespace {
@@ -91,17 +88,9 @@ class RecordedStep {
   std::vector<std::vector<std::byte*>> operands_;
 };
 
-int run(const std::string& model, std::int64_t batch, Precision precision, bool fuse) {
-  BackendOptions options;
-  options.precision = precision;
-  const auto backend = make_backend("cuda", options);
-  Step step = build_step(std::make_shared<const Network>(make_model(model)),
-                         {.batch = batch,
-                          .rules = Rules::minimal,
-                          .training = true,
-                          .optimizer = {},
-                          .fuse = fuse,
-                          .activations = precision == Precision::bf16 ? DataType::bf16 : DataType::f32});
+int run(const GpuCommand& command) {
+  const auto backend = command.backend();
+  Step step = command.step();
   auto start = Clock::now();
   backend->annotate(step);
   const double annotated = seconds_since(start);
@@ -127,10 +116,10 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   fmt::print("{}\n{} batch {}{}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
-             backend->description(), model, batch, fuse ? ", fused" : "", step.ordered_tasks, annotated, recording,
+             backend->description(), command.model, command.batch, command.fuse ? ", fused" : "", step.ordered_tasks, annotated, recording,
              format_size(recorded.total()));
   fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3,
-             times.front() * 1e3, times.back() * 1e3, static_cast<double>(batch) / median, eager * 1e3);
+             times.front() * 1e3, times.back() * 1e3, static_cast<double>(command.batch) / median, eager * 1e3);
 
   const auto timed = recorded.record(true);
   timed->launch();
@@ -156,21 +145,7 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
 }  // namespace tide
 
 int main(int count, char** arguments) {
-  if (count < 3) {
-    std::fprintf(stderr, "usage: gpu_step MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse]\n");
-    return 1;
-  }
-  bool fuse = true;
-  tide::Precision precision = tide::Precision::tf32;
-  for (int i = 3; i < count; ++i) {
-    if (std::strcmp(arguments[i], "--no-fuse") == 0) fuse = false;
-    if (std::strcmp(arguments[i], "fp32") == 0) precision = tide::Precision::fp32;
-    if (std::strcmp(arguments[i], "bf16") == 0) precision = tide::Precision::bf16;
-  }
-  try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), precision, fuse);
-  } catch (const tide::Error& error) {
-    std::fprintf(stderr, "gpu_step: %s\n", error.what());
-    return 1;
-  }
+  CLI::App app("A model's training step on the cuda backend, without a budget", "gpu_step");
+  tide::GpuCommand command(app);
+  return tide::gpu_main(app, count, arguments, [&] { return tide::run(command); });
 }

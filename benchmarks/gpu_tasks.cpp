@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <random>
 
-#include "backend/backend.h"
-#include "step/build.h"
-#include "zoo/zoo.h"
+#include "gpu_command.h"
 
 namespace tide {
 namespace {
@@ -84,20 +81,12 @@ double median_time(Backend& backend, const Kernel& kernel, const Launch& launch)
   return times[times.size() / 2];
 }
 
-int run(const std::string& model, std::int64_t batch, Precision precision, bool fuse, bool all, const std::string& only) {
-  BackendOptions options;
-  options.precision = precision;
-  const auto backend = make_backend("cuda", options);
-  Step step = build_step(std::make_shared<const Network>(make_model(model)),
-                         {.batch = batch,
-                          .rules = Rules::minimal,
-                          .training = true,
-                          .optimizer = {},
-                          .fuse = fuse,
-                          .activations = precision == Precision::bf16 ? DataType::bf16 : DataType::f32});
+int run(const GpuCommand& command, bool all, const std::string& only) {
+  const auto backend = command.backend();
+  Step step = command.step();
   const auto start = Clock::now();
   backend->annotate(step);
-  fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), model, batch,
+  fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), command.model, command.batch,
              step.tasks.size(), std::chrono::duration<double>(Clock::now() - start).count());
   Memory memory(*backend);
   std::map<std::string, Row> rows;
@@ -142,7 +131,7 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
                row->bytes / row->seconds[0] * 1e-9, others);
   }
   fmt::print("sum of tasks: {:.2f} ms by the first algorithms ({:.0f}/s), {:.2f} ms by the fastest ({:.0f}/s)\n",
-             first * 1e3, static_cast<double>(batch) / first, fastest * 1e3, static_cast<double>(batch) / fastest);
+             first * 1e3, static_cast<double>(command.batch) / first, fastest * 1e3, static_cast<double>(command.batch) / fastest);
   return 0;
 }
 
@@ -150,24 +139,11 @@ int run(const std::string& model, std::int64_t batch, Precision precision, bool 
 }  // namespace tide
 
 int main(int count, char** arguments) {
-  if (count < 3) {
-    std::fprintf(stderr, "usage: gpu_tasks MODEL BATCH [--precision fp32|tf32|bf16] [--no-fuse] [--all-algorithms] [--only TEXT]\n");
-    return 1;
-  }
-  bool all = false, fuse = true;
-  tide::Precision precision = tide::Precision::tf32;
+  CLI::App app("Every distinct task of a model's training step on the cuda backend", "gpu_tasks");
+  tide::GpuCommand command(app);
+  bool all = false;
   std::string only;
-  for (int i = 3; i < count; ++i) {
-    if (std::strcmp(arguments[i], "fp32") == 0) precision = tide::Precision::fp32;
-    if (std::strcmp(arguments[i], "bf16") == 0) precision = tide::Precision::bf16;
-    if (std::strcmp(arguments[i], "--no-fuse") == 0) fuse = false;
-    all = all || std::strcmp(arguments[i], "--all-algorithms") == 0;
-    if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) only = arguments[i + 1];
-  }
-  try {
-    return tide::run(arguments[1], std::atoll(arguments[2]), precision, fuse, all, only);
-  } catch (const tide::Error& error) {
-    std::fprintf(stderr, "gpu_tasks: %s\n", error.what());
-    return 1;
-  }
+  app.add_flag("--all-algorithms", all, "Not only the first one");
+  app.add_option("--only", only, "Only tasks whose names have this text");
+  return tide::gpu_main(app, count, arguments, [&] { return tide::run(command, all, only); });
 }

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/returning.h"
+
 namespace tide {
 namespace {
 
 class Player {
  public:
   Player(const StepFacts& facts, const Absences& absences)
-      : facts_(facts), step_(facts.step()), absences_(absences), record_(step_, facts.resting()) {
+      : facts_(facts), step_(facts.step()), absences_(absences), record_(step_, facts.resting()), returning_(facts, record_) {
     touched_.resize(step_.tensors.size());
-    awaited_.assign(step_.tensors.size(), 0);
     children_.resize(step_.tensors.size());
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       const TaskId again = facts_.replay(TensorId(t));
@@ -66,47 +67,14 @@ class Player {
     last = {op, position_, false};
   }
 
-  // Fetches, or runs again from what can be fetched. The sources of a replay are awaited
-  // until it has run, so that making one of them does not drop another.
   void materialize(TensorId wanted) {
-    if (fetched(wanted)) return;
-    await_sources(wanted, 1);
-    std::vector<TensorId> chain{wanted};
-    while (!chain.empty()) {
-      const TensorId tensor = chain.back();
-      if (record_.holds(tensor, Tier::device)) {
-        await_sources(tensor, -1);
-        chain.pop_back();
-      } else if (const TensorId missing = missing_source(tensor); missing.valid()) {
-        if (fetched(missing)) continue;
-        await_sources(missing, 1);
-        chain.push_back(missing);
-      } else {
-        await_sources(tensor, -1);
-        replay(tensor);
-        chain.pop_back();
-      }
-    }
-  }
-
-  // Whether it is on the device, where need be from host memory.
-  bool fetched(TensorId tensor) {
-    if (!record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host)) {
-      fetch(tensor);
-      early_.push_back(tensor);
-    }
-    return record_.holds(tensor, Tier::device);
-  }
-
-  void await_sources(TensorId tensor, std::int32_t change) {
-    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
-      if (operand.access == Access::read) awaited_[operand.tensor.index()] += change;
-  }
-
-  [[nodiscard]] TensorId missing_source(TensorId tensor) const {
-    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
-      if (operand.access == Access::read && !record_.holds(operand.tensor, Tier::device)) return operand.tensor;
-    return {};
+    returning_.bring(
+        wanted,
+        [&](TensorId tensor) {
+          fetch(tensor);
+          early_.push_back(tensor);
+        },
+        [&](TensorId tensor) { replay(tensor); });
   }
 
   void replay(TensorId tensor) {
@@ -148,7 +116,7 @@ class Player {
       if (!last.away) last.op = -1;  // overwritten, or over
       return;
     }
-    if (awaited_[tensor.index()] > 0 || at_hand(tensor)) return;
+    if (returning_.is_awaited(tensor) || at_hand(tensor)) return;
     if (over && !has_waiting_child(tensor)) {
       last.op = -1;
       return record_.close(place, Tier::device);
@@ -160,12 +128,8 @@ class Player {
     last.away = true;
   }
 
-  // What rests goes back as soon as the tasks at hand are done with it.
   void settle_resting(TensorId tensor) {
-    constexpr std::int32_t kAtHand = 3;  // from a layer's first backward task to its updates
-    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
-    const std::int32_t next = next_use(tensor);
-    if (next != kNever && next <= position_ + kAtHand) return;
+    if (!returning_.goes_back_to_rest(tensor, position_, ran_)) return;
     send(tensor);
     record_.close(storage(tensor), Tier::device);
   }
@@ -180,9 +144,9 @@ class Player {
   const Step& step_;
   const Absences& absences_;
   Recorder record_;
+  Returning returning_;
   Played played_;
   std::vector<Touch> touched_;                   // by tensor: the newest
-  std::vector<std::int32_t> awaited_;            // by tensor: replays on their way that read it
   std::vector<std::vector<TensorId>> children_;  // by tensor: what is run again from it
   std::vector<TensorId> early_;                  // what came back at this position
   std::int32_t position_ = 0;

@@ -1,5 +1,5 @@
 // moDNN (X. Chen et al., 2018): sub-batches as large as memory allows (modnn_batch.h), each worked
-// through by Algorithm 1 (modnn_schedule.h). And vDNN+, its baseline: vDNN in sub-batches of that size.
+// through by Algorithm 1 (modnn_schedule.h).
 #include <algorithm>
 #include <array>
 #include <span>
@@ -8,6 +8,7 @@
 #include "cost/memoized.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/best.h"
 #include "planner/finish.h"
 #include "planner/in_place.h"
 #include "planner/modnn_batch.h"
@@ -17,56 +18,6 @@
 
 namespace tide {
 namespace {
-
-// A copy counts for a twentieth of its time even where it delays nothing, as in joint planning: of plans that
-// take about as long, the one that moves less is better.
-constexpr double kPriceOfLink = 0.05;
-
-// The best plan of several by that, and their smallest floors.
-class Preferred {
- public:
-  explicit Preferred(const CostModel& cost) : cost_(cost) {}
-
-  // Whether it is the best so far.
-  bool offer(PlanResult result) {
-    if (!any_ || result.floor < best_.floor) {
-      best_.floor = result.floor;
-      best_.bottleneck_task = result.bottleneck_task;
-    }
-    result.floor = best_.floor;
-    result.bottleneck_task = best_.bottleneck_task;
-    if (!result.plan) {
-      // Why there is none, as the least demanding sees it.
-      const bool better = best_.short_of == Tier::device || (result.short_of != Tier::device && result.host_floor < best_.host_floor);
-      if (!best_.plan && (!any_ || better)) best_ = std::move(result);
-      any_ = true;
-      return false;
-    }
-    any_ = true;
-    const double price = price_of(*result.plan);
-    if (best_.plan && price >= price_) return false;
-    price_ = price;
-    best_ = std::move(result);
-    return true;
-  }
-  [[nodiscard]] bool any() const { return best_.plan.has_value(); }
-  [[nodiscard]] double price() const { return price_; }
-  [[nodiscard]] PlanResult take() && { return std::move(best_); }
-
- private:
-  [[nodiscard]] double price_of(const Plan& plan) const {
-    double copies = 0;
-    for (const Phase& phase : plan.phases)
-      for (const Op& op : phase.ops)
-        if (op.kind == OpKind::copy) copies += phase.repeat * cost_.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to);
-    return simulate(plan, cost_).seconds + kPriceOfLink * copies;
-  }
-
-  const CostModel& cost_;
-  PlanResult best_;
-  bool any_ = false;
-  double price_ = 0;
-};
 
 // Equation 4 knows neither what else will delay a copy nor when its place will be free, and one unlucky
 // place can cost a second trip: a few guesses are tried, on large steps the first of them.
@@ -113,7 +64,7 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
   merged.memory = options.memory;
   const double enough = kGoodEnough * ideal_seconds(step, cost);
-  Preferred best(cost);
+  Best best(cost, kPriceOfCopies);
   const auto offer = [&](PlanResult result) {
     result = with_floor(std::move(result));
     best.offer(options.one_lane ? take_turns(std::move(result)) : std::move(result));
@@ -122,14 +73,14 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   const StepFacts facts(step, {});
   const bool large = step.ordered_tasks > kLargeStep;
   for (const ModnnGuess& guess : std::span(kGuesses).first(large ? kGuessesOnLargeSteps : kGuesses.size())) {
-    if (best.any() && best.price() <= enough) break;
+    if (best.within(enough)) break;
     offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
   }
   // The same by bytes alone, placed with all of it known. Packing loses a little, so the schedule is given a
   // little less.
   for (const std::int64_t percent : {100, 98, 96, 94, 91, 88}) {
     const Bytes share(options.memory->count() / 100 * percent);
-    if (large || share < floor.bytes || (best.any() && best.price() <= enough)) break;
+    if (large || share < floor.bytes || best.within(enough)) break;
     Draft draft = ModnnSchedule(facts, cost, share, options.one_lane, {2, MemoryList::Fit::first, true, true}).run();
     draft.settled = true;
     PlanResult result = finish_quickly(step, std::move(draft), cost, merged);
@@ -145,15 +96,12 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
 PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (!may_cut(step, options)) return plan_step(std::move(step), cost, options);
   const std::int64_t batch = step.options.batch;
-  Preferred best(cost);
+  Best best(cost, kPriceOfCopies);
   PlanResult whole = plan_step(step, cost, options);
   const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
   best.offer(std::move(whole));
-  PlanResult least;
   const Floor floor = modnn_floor(step, cost, options);
-  least.floor = floor.bytes;
-  least.bottleneck_task = floor.task;
-  best.offer(std::move(least));
+  best.offer_floor(floor.bytes, floor.task);
   if (at_once || *options.memory < floor.bytes) return std::move(best).take();
   // The paper's size is as large as can be. Smaller ones move less; which is faster is the model's to say.
   const std::int64_t largest = evened(batch, modnn_sub_batch(step, cost, options));
@@ -174,43 +122,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
   };
   search(std::max<std::int64_t>(rounds, 2), true);
   search(rounds - 1, false);
-  if (!best.any()) best.offer(plan_rounds(plan_step, step, 1, cost, options));
-  return std::move(best).take();
-}
-
-namespace {
-
-PlanResult plan_vdnn(Step step, const CostModel& cost, const PlannerOptions& options) {
-  Preferred best(cost);
-  best.offer(plan_vdnn_conv(step, cost, options));
-  best.offer(plan_vdnn_all(std::move(step), cost, options));
-  return std::move(best).take();
-}
-
-}  // namespace
-
-// With the fastest algorithms, and where not even one sample fits so, with the smallest.
-PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlannerOptions& options) {
-  const std::int64_t batch = step.options.batch;
-  const bool cuts = may_cut(step, options);
-  Preferred best(cost);
-  PlannerOptions tried = options;
-  for (const Algorithms algorithms : {Algorithms::fastest, Algorithms::smallest}) {
-    tried.algorithms = algorithms;
-    // Not all that moDNN fits into fits into vDNN.
-    const auto rounds = [](std::int64_t all, std::int64_t samples) { return (all + samples - 1) / samples; };
-    std::int64_t samples = cuts && options.memory ? evened(batch, modnn_sub_batch(step, cost, options)) : batch;
-    while (!best.any()) {
-      best.offer(plan_rounds(plan_vdnn, step, samples, cost, tried));
-      if (!cuts || samples == 1) break;
-      const std::int64_t more = rounds(batch, samples) + 1;
-      samples = std::min(samples - 1, rounds(batch, more));
-    }
-  }
-  // The floor is the same whether there is a plan or not.
-  tried.memory = Bytes();
-  if (cuts) best.offer(plan_rounds(plan_vdnn, step, 1, cost, tried));
-  best.offer(plan_vdnn(std::move(step), cost, tried));
+  if (!best.found()) best.offer(plan_rounds(plan_step, step, 1, cost, options));
   return std::move(best).take();
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/returning.h"
+
 namespace tide {
 namespace {
 
@@ -15,7 +17,7 @@ TensorId data_source(const Step& step, TaskId replay) {
 class Performer {
  public:
   Performer(const StepFacts& facts, const Techniques& techniques)
-      : facts_(facts), step_(facts.step()), techniques_(techniques), record_(step_, facts.resting()) {
+      : facts_(facts), step_(facts.step()), techniques_(techniques), record_(step_, facts.resting()), returning_(facts, record_) {
     find_segments();
     if (techniques_.prefetch_previous) find_triggers();
   }
@@ -45,7 +47,6 @@ class Performer {
     const std::vector<TensorId> heads = segment_heads(facts_, techniques_.drops);
     segment_end_.assign(step_.tensors.size(), -1);
     children_.resize(step_.tensors.size());
-    awaited_.assign(step_.tensors.size(), 0);
     held_.assign(step_.tensors.size(), false);
     ending_.resize(static_cast<std::size_t>(facts_.tasks()));
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
@@ -104,47 +105,11 @@ class Performer {
 
   void gather(TaskId task) {
     for (const Operand& operand : step_.operands_of(task))
-      if (operand.access == Access::read) materialize(operand.tensor, task);
+      if (operand.access == Access::read)
+        returning_.bring(
+            operand.tensor, [&](TensorId tensor) { fetch(tensor); }, [&](TensorId tensor) { replay(tensor, task); });
     for (const Operand& operand : step_.operands_of(task))
       if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
-  }
-
-  // Fetches, or runs again from what can be fetched. The sources of a replay are awaited
-  // until it has run, so that making one of them does not drop another.
-  void materialize(TensorId wanted, TaskId task) {
-    if (!fetched(wanted)) await_sources(wanted, 1);
-    std::vector<TensorId> chain{wanted};
-    while (!chain.empty()) {
-      const TensorId tensor = chain.back();
-      if (record_.holds(tensor, Tier::device)) {
-        chain.pop_back();
-      } else if (const TensorId missing = missing_source(tensor); missing.valid()) {
-        if (fetched(missing)) continue;
-        await_sources(missing, 1);
-        chain.push_back(missing);
-      } else {
-        await_sources(tensor, -1);
-        replay(tensor, task);
-        chain.pop_back();
-      }
-    }
-  }
-
-  // Whether it is on the device, where need be from host memory.
-  bool fetched(TensorId tensor) {
-    if (!record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host)) fetch(tensor);
-    return record_.holds(tensor, Tier::device);
-  }
-
-  void await_sources(TensorId tensor, std::int32_t change) {
-    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
-      if (operand.access == Access::read) awaited_[operand.tensor.index()] += change;
-  }
-
-  [[nodiscard]] TensorId missing_source(TensorId tensor) const {
-    for (const Operand& operand : step_.operands_of(facts_.replay(tensor)))
-      if (operand.access == Access::read && !record_.holds(operand.tensor, Tier::device)) return operand.tensor;
-    return {};
   }
 
   void replay(TensorId tensor, TaskId task) {
@@ -188,7 +153,7 @@ class Performer {
 
   // A dropped tensor that the task at hand does not read, or has read.
   void settle_dropped(TensorId tensor) {
-    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
+    if (!record_.holds(tensor, Tier::device) || returning_.is_awaited(tensor)) return;
     const bool wanted = facts_.last_use(tensor) > position_ || (facts_.last_use(tensor) == position_ && !ran_);
     const bool keep = memory_centric(tensor) ? ran_ && wanted && used_at_once(tensor) : wanted || has_waiting_child(tensor);
     if (!keep) record_.close(storage(tensor), Tier::device);
@@ -218,12 +183,8 @@ class Performer {
     leave(tensor);
   }
 
-  // What rests goes back as soon as the tasks at hand are done with it.
   void settle_resting(TensorId tensor) {
-    constexpr std::int32_t kAtHand = 3;  // from a layer's first backward task to its updates
-    if (!record_.holds(tensor, Tier::device) || awaited_[tensor.index()] > 0) return;
-    const std::int32_t next = facts_.next_use(tensor, ran_ ? position_ : position_ - 1);
-    if (next == kNever || next > position_ + kAtHand) leave(tensor);
+    if (returning_.goes_back_to_rest(tensor, position_, ran_)) leave(tensor);
   }
 
   void leave(TensorId tensor) {
@@ -253,10 +214,10 @@ class Performer {
   const Step& step_;
   const Techniques& techniques_;
   Recorder record_;
+  Returning returning_;
   std::vector<std::int32_t> segment_end_;      // by tensor that heads a segment: its last use; else -1
   std::vector<std::vector<TensorId>> children_;  // by tensor: dropped ones that are run again from it
   std::vector<std::vector<TensorId>> triggered_;  // by position
-  std::vector<std::int32_t> awaited_;          // by tensor: replays on their way that read it
   std::vector<bool> held_;                     // by tensor: heads of the segments at work
   std::vector<std::vector<TensorId>> ending_;  // the same by the position where the segment ends
   std::int32_t position_ = 0;

@@ -8,6 +8,7 @@
 
 #include "executor/job.h"
 #include "network/builder.h"
+#include "support/error_of.h"
 
 namespace tide {
 namespace {
@@ -26,15 +27,6 @@ StepOptions evaluation_step(std::int64_t batch) {
   StepOptions options = test::training_step(batch);
   options.training = false;
   return options;
-}
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Executor, TrainingAndEvaluationShareAnArena) {
@@ -77,7 +69,7 @@ TEST(Executor, RefusesAPlanThatDoesNotFitTheArena) {
     const Bytes peak = summarize(plan).peak_bytes;
     Arena exact(*backend, peak), short_of(*backend, peak - Bytes(1));
     EXPECT_NO_THROW(Executor(plan, *backend, exact));
-    const std::string error = error_of([&] { Executor(plan, *backend, short_of); });
+    const std::string error = test::error_of([&] { Executor(plan, *backend, short_of); });
     EXPECT_EQ(error, fmt::format("the plan needs {} bytes of device memory, the arena has {}", peak.count(),
                                  peak.count() - 1));
   }
@@ -92,7 +84,7 @@ TEST(Executor, RefusesAWorkspaceThatDoesNotFitTheArena) {
   const Plan plan = *make_plan(find_policy("baseline"), std::move(step), RooflineModel(generic_cpu()), {}).plan;
   const Bytes peak = summarize(plan).peak_bytes;
   Arena short_of(*backend, peak - Bytes(kAlignment));
-  EXPECT_NE(error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"), std::string::npos);
 }
 
 TEST(Executor, RefusesWhatItCannotRun) {
@@ -101,7 +93,7 @@ TEST(Executor, RefusesWhatItCannotRun) {
   Arena arena(*backend, summarize(plan).peak_bytes);
   Plan spilled = plan;
   spilled.phases.front().residencies.front().tier = Tier::disk;
-  EXPECT_NE(error_of([&] { Executor(spilled, *backend, arena); }).find("disk"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { Executor(spilled, *backend, arena); }).find("disk"), std::string::npos);
 }
 
 TEST(Executor, KeepsValuesBetweenSteps) {
@@ -116,7 +108,7 @@ TEST(Executor, KeepsValuesBetweenSteps) {
   // An activation has no memory of its own between steps.
   for (std::size_t t = 0; t < job.step().tensors.size(); ++t) {
     if (job.step().tensors[t].tensor_class != TensorClass::activation) continue;
-    const std::string error = error_of([&] { static_cast<void>(job.read(TensorId(t))); });
+    const std::string error = test::error_of([&] { static_cast<void>(job.read(TensorId(t))); });
     EXPECT_NE(error.find("no memory between steps"), std::string::npos) << error;
   }
 }

@@ -10,6 +10,7 @@
 #include "network/builder.h"
 #include "plan/checker.h"
 #include "support/spill.h"
+#include "support/error_of.h"
 
 namespace tide {
 namespace {
@@ -41,15 +42,6 @@ Plan moving_plan(const Backend& backend, bool to_disk) {
   return plan;
 }
 
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 class Faults : public testing::TestWithParam<bool> {
@@ -71,7 +63,7 @@ class Faults : public testing::TestWithParam<bool> {
     ASSERT_GT(calls, 0);
     for (std::int64_t i = 0; i < calls; ++i) {
       trigger.arm(i);
-      const std::string error = error_of([&] { one_step(job); });
+      const std::string error = test::error_of([&] { one_step(job); });
       EXPECT_NE(error, "") << "call " << i;
       EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 0);
       judge(error);
@@ -154,11 +146,11 @@ TEST(AllocationFaults, EveryAllocation) {
   const std::function<void()> make = [&] { test::Job(plan, backend, {.guard = false}); };
   for (test::Trigger* const trigger : {&backend.device_allocations, &backend.host_allocations}) {
     trigger->arm(-1);
-    EXPECT_EQ(error_of(make), "");
+    EXPECT_EQ(test::error_of(make), "");
     const std::int64_t calls = trigger->calls();
     ASSERT_EQ(calls, 1);
     trigger->arm(0);
-    EXPECT_TRUE(contains(error_of(make), "told to fail"));
+    EXPECT_TRUE(contains(test::error_of(make), "told to fail"));
     EXPECT_EQ(backend.held_bytes, 0);
     trigger->arm(-1);
   }
@@ -171,7 +163,7 @@ TEST(AllocationFaults, TiersThatAreTooSmall) {
   Arena device(backend, summary.peak_bytes), host(backend, summary.host_peak_bytes, Tier::host);
   Arena small_host(backend, summary.host_peak_bytes - Bytes(1), Tier::host);
   SpillFile disk({}, disk_bytes(plan)), small_disk({}, disk_bytes(plan) - Bytes(1));
-  const auto error = [&](const Tiers& tiers) { return error_of([&] { Executor(plan, backend, tiers); }); };
+  const auto error = [&](const Tiers& tiers) { return test::error_of([&] { Executor(plan, backend, tiers); }); };
   EXPECT_EQ(error({device, &host, &disk}), "");
   EXPECT_TRUE(contains(error({device, &small_host, &disk}), "bytes of host memory, the arena has"));
   EXPECT_TRUE(contains(error({device, &host, &small_disk}), "bytes of disk, the spill file has"));

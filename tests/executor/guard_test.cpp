@@ -6,6 +6,7 @@
 
 #include "executor/job.h"
 #include "network/builder.h"
+#include "support/error_of.h"
 
 namespace tide {
 namespace {
@@ -79,12 +80,7 @@ std::string error_of_one_step(Backend& backend, std::string_view policy, bool gu
   test::Job job(test::plan_for(odd_network(), backend, policy, test::training_step(3)), backend,
                 {.guard = guard, .record = false});
   job.set_state(test::formula_values(*job.step().network));
-  try {
-    job.run(0);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { job.run(0); });
 }
 
 TEST(Guard, IsSilentWhereNothingIsWrong) {
@@ -140,12 +136,7 @@ std::string error_where(const std::string& task, std::string_view behind) {
   Saboteur backend(task, write_behind_tensor(plan, behind, arena));
   test::Job job(std::move(plan), backend, arena);
   job.set_state(test::formula_values(*job.step().network));
-  try {
-    job.run(0);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { job.run(0); });
 }
 
 TEST(Guard, CatchesDamageBehindATensorThatIsOnlyRead) {

@@ -3,14 +3,10 @@
 // move as the plan says, and the memory taken is the planned peak.
 #include <gtest/gtest.h>
 
-#include "executor/job.h"
-#include "executor/zoo_cases.h"
-#include "zoo/zoo.h"
+#include "executor/zoo_job.h"
 
 namespace tide {
 namespace {
-
-using test::ZooCase;
 
 Bytes disk_bytes(const Plan& plan) {
   const Phase& phase = plan.phases.front();
@@ -20,50 +16,13 @@ Bytes disk_bytes(const Plan& plan) {
   return top;
 }
 
-class ExecutedPolicies : public testing::TestWithParam<ZooCase> {
+class ExecutedPolicies : public test::ZooJob {
  protected:
-  static constexpr std::uint64_t kSteps = 2;
-
-  void SetUp() override {
-#ifdef __SANITIZE_ADDRESS__
-    if (!GetParam().small) GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
-#endif
-    backend_ = test::cpu_backend();
-    if (!backend_ && !GetParam().small) GTEST_SKIP() << "too slow for the reference backend";
-    if (!backend_) backend_ = make_backend("reference");
-    network_ = test::shared_network(make_model(GetParam().model, GetParam().sample));
-    values_ = test::formula_values(*network_);
-    options_ = test::training_step(GetParam().batch);
-    options_.rules = GetParam().rules;
-    test::Job job(test::plan_for(network_, *backend_, "baseline", options_), *backend_, {.guard = false});
-    job.set_state(values_);
-    job.run_steps(kSteps);
-    baseline_ = job.state_hash();
-  }
-
-  [[nodiscard]] PlanResult plan(std::string_view policy, const PlannerOptions& planner) const {
-    return test::result_for(network_, *backend_, policy, options_, planner);
-  }
-
   void expect_baseline(const Plan& plan, double link, std::string_view what) {
-    SCOPED_TRACE(fmt::format("{} at {} GB/s", what, link / 1e9));
     const Bytes disk = disk_bytes(plan);
-    test::Job job(plan, *backend_, {.guard = false, .link_bytes_per_second = link},
-                  disk.is_zero() ? nullptr : std::make_unique<SpillFile>("", disk));
-    job.set_state(values_);
-    job.run_steps(kSteps);
-    EXPECT_EQ(job.state_hash(), baseline_);
-    const PlanSummary summary = summarize(job.plan());
-    EXPECT_EQ(job.executor().copied_out(), summary.offloaded_bytes);
-    EXPECT_EQ(job.executor().copied_in(), summary.prefetched_bytes);
-    EXPECT_EQ(job.executor().high_water(), summary.peak_bytes);
+    ZooJob::expect_baseline(plan, fmt::format("{} at {} GB/s", what, link / 1e9), {.guard = false, .link_bytes_per_second = link},
+                            disk.is_zero() ? nullptr : std::make_unique<SpillFile>("", disk));
   }
-
-  std::unique_ptr<Backend> backend_;
-  NetworkPtr network_;
-  test::ParameterValues values_;
-  StepOptions options_;
-  std::uint64_t baseline_ = 0;
 };
 
 TEST_P(ExecutedPolicies, TechniquesAppliedAlways) {

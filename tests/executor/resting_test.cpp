@@ -2,31 +2,21 @@
 // `baseline`, as many bytes moved as planned, at the smallest budget and above it.
 #include <gtest/gtest.h>
 
-#include "executor/job.h"
-#include "executor/zoo_cases.h"
+#include "executor/zoo_job.h"
 #include "planner/resting.h"
-#include "zoo/zoo.h"
 
 namespace tide {
 namespace {
 
 using test::ZooCase;
 
-class RestingParameters : public testing::TestWithParam<ZooCase> {
+class RestingParameters : public test::ZooJob {
  protected:
-  static constexpr std::uint64_t kSteps = 2;
-
   void SetUp() override {
-    backend_ = test::fastest_backend();
-    network_ = test::shared_network(make_model(GetParam().model, GetParam().sample));
-    values_ = test::formula_values(*network_);
-    options_ = test::training_step(GetParam().batch, {.kind = OptimizerKind::adam});
-    options_.rules = GetParam().rules;
-    test::Job job(test::plan_for(network_, *backend_, "baseline", options_), *backend_, {.guard = false});
-    job.set_state(values_);
-    job.run_steps(kSteps);
-    baseline_ = job.state_hash();
-    for (const Storage& storage : job.step().storages) persistent_ += storage.persistent ? 1 : 0;
+    set_up({.kind = OptimizerKind::adam});
+    if (IsSkipped()) return;
+    const Step step = build_step(network_, options_);
+    for (const Storage& storage : step.storages) persistent_ += storage.persistent ? 1 : 0;
   }
 
   // Everything that persists rests, small things included.
@@ -36,27 +26,6 @@ class RestingParameters : public testing::TestWithParam<ZooCase> {
     return planner;
   }
 
-  [[nodiscard]] PlanResult plan(std::string_view policy, const PlannerOptions& planner) const {
-    return test::result_for(network_, *backend_, policy, options_, planner);
-  }
-
-  void expect_baseline(const Plan& plan, const ExecutorOptions& executor, std::string_view what) {
-    SCOPED_TRACE(what);
-    test::Job job(plan, *backend_, executor);
-    job.set_state(values_);
-    job.run_steps(kSteps);
-    EXPECT_EQ(job.state_hash(), baseline_);
-    const PlanSummary summary = summarize(job.plan());
-    EXPECT_EQ(job.executor().copied_out(), summary.offloaded_bytes);
-    EXPECT_EQ(job.executor().copied_in(), summary.prefetched_bytes);
-    EXPECT_EQ(job.executor().high_water(), summary.peak_bytes);
-  }
-
-  std::unique_ptr<Backend> backend_;
-  NetworkPtr network_;
-  test::ParameterValues values_;
-  StepOptions options_;
-  std::uint64_t baseline_ = 0;
   std::size_t persistent_ = 0;
 };
 
@@ -68,8 +37,8 @@ TEST_P(RestingParameters, EverythingAtTheFloorAndAbove) {
     planner.memory = Bytes(floor.count() * percent / 100);
     const Plan made = *plan("superneurons", planner).plan;
     EXPECT_LE(summarize(made).peak_bytes, *planner.memory);
-    expect_baseline(made, {.guard = percent == 100}, fmt::format("at {}% of the floor", percent));
-    expect_baseline(made, {.guard = false, .link_bytes_per_second = 2e9}, fmt::format("at {}%, over a link", percent));
+    expect_baseline(made, fmt::format("at {}% of the floor", percent), {.guard = percent == 100});
+    expect_baseline(made, fmt::format("at {}%, over a link", percent), {.guard = false, .link_bytes_per_second = 2e9});
   }
 }
 
@@ -78,9 +47,9 @@ TEST_P(RestingParameters, TechniquesAppliedAlways) {
   planner.cache = false;
   for (const Recompute recompute : {Recompute::none, Recompute::memory}) {
     planner.recompute = recompute;
-    expect_baseline(*plan("superneurons", planner).plan, {.guard = false}, recompute_name(recompute));
+    expect_baseline(*plan("superneurons", planner).plan, recompute_name(recompute));
   }
-  expect_baseline(*plan("offload", planner).plan, {.guard = false}, "offload");
+  expect_baseline(*plan("offload", planner).plan, "offload");
 }
 
 // Every second one, so that both kinds of place meet in one task.
@@ -93,7 +62,7 @@ TEST_P(RestingParameters, SomeOfIt) {
   const std::vector<bool> rested = rest_in_host(made);
   EXPECT_NE(std::count(rested.begin(), rested.end(), true), 0);
   EXPECT_NE(std::count(rested.begin(), rested.end(), false), 0);
-  expect_baseline(made, {.guard = true}, "every second one");
+  expect_baseline(made, "every second one", {.guard = true});
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, RestingParameters,

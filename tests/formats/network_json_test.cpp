@@ -6,6 +6,8 @@
 
 #include "network/builder.h"
 #include "zoo/zoo.h"
+#include "support/error_of.h"
+#include "support/temporary_file.h"
 
 namespace tide {
 namespace {
@@ -18,12 +20,7 @@ const std::string kSmall = R"({"name": "small", "layers": [
   {"kind": "fully_connected", "name": "f1", "inputs": ["r1"], "channels": 10, "bias": false, "frozen": true}]})";
 
 std::string error_of(const std::string& text) {
-  try {
-    static_cast<void>(parse_network(text, "net.json"));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { static_cast<void>(parse_network(text, "net.json")); });
 }
 
 // The small network with one piece of its text replaced.
@@ -33,18 +30,6 @@ std::string with(const std::string& from, const std::string& to) {
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name) : path_(std::filesystem::path(testing::TempDir()) / name) {}
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(NetworkJson, ReadsLayersInAnyOrder) {
   const Network network = parse_network(kSmall, "net.json");
@@ -102,7 +87,7 @@ TEST(NetworkJson, EveryOptionSurvivesARoundTrip) {
 }
 
 TEST(NetworkJson, Files) {
-  const TemporaryFile file("tide_network.json");
+  const test::TemporaryFile file("network.json");
   write_network(make_model("lenet"), file.path());
   EXPECT_EQ(read_network(file.path()).fingerprint(), make_model("lenet").fingerprint());
   EXPECT_THROW(static_cast<void>(read_network("/nowhere/net.json")), Error);

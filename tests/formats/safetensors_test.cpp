@@ -12,25 +12,12 @@
 #include <new>
 
 #include "base/error.h"
+#include "support/temporary_file.h"
 
 namespace tide {
 namespace {
 
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(std::filesystem::path(testing::TempDir()) / fmt::format("tide_{}_{}", ::getpid(), name)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryFile;
 
 std::string length_bytes(std::uint64_t length) {
   std::string bytes(sizeof length, '\0');

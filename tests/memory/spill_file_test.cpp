@@ -1,5 +1,6 @@
 // The spill file on the real file system, by either way of reading and writing.
 #include "memory/spill_file.h"
+#include "support/error_of.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -67,12 +68,7 @@ TEST(SpillFile, LeavesNothingBehind) {
 }
 
 std::string error_of(const std::filesystem::path& folder, Bytes size) {
-  try {
-    SpillFile file(folder, size);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { SpillFile file(folder, size); });
 }
 
 TEST(SpillFile, SaysWhyItCannotBeMade) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "network/network.h"
+#include "support/error_of.h"
 
 namespace tide {
 namespace {
@@ -23,12 +24,7 @@ LayerSpec dense(std::string name, std::string from) {
 }
 
 std::string error_of(std::vector<LayerSpec> specs) {
-  try {
-    static_cast<void>(assemble("test", std::move(specs)));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { static_cast<void>(assemble("test", std::move(specs))); });
 }
 
 TEST(Assemble, SortsAndKeepsTheOrderOfASortedList) {

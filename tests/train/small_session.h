@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -10,6 +9,8 @@
 #include <numeric>
 
 #include "network/builder.h"
+#include "support/error_of.h"
+#include "support/temporary_file.h"
 #include "train/session.h"
 #include "train/trainer.h"
 
@@ -74,15 +75,6 @@ inline double run_steps(Session& session, std::int64_t batch, int steps, double 
   return loss;
 }
 
-inline std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 inline ParameterId parameter_named(const Network& network, std::string_view name) {
   for (std::size_t p = 0; p < network.parameters.size(); ++p)
     if (network.parameters[p].name == name) return ParameterId(p);
@@ -112,23 +104,6 @@ class Recorder final : public TrainingObserver {
 
  private:
   std::int64_t stop_after_;
-};
-
-// A file that goes away with the test. Parallel runs of the tests must not meet.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(std::filesystem::path(testing::TempDir()) / fmt::format("tide_{}_{}", ::getpid(), name)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace tide::test

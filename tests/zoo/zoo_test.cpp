@@ -5,17 +5,13 @@
 #include <map>
 
 #include "base/error.h"
+#include "support/error_of.h"
 
 namespace tide {
 namespace {
 
 std::string error_of(std::string_view name, std::optional<Shape> sample = {}) {
-  try {
-    static_cast<void>(make_model(name, sample));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { static_cast<void>(make_model(name, sample)); });
 }
 
 std::size_t count(const Network& network, LayerKind kind) {
