@@ -19,10 +19,11 @@ struct GpuCommand {
 
   explicit GpuCommand(CLI::App& app) {
     app.add_option("MODEL", model, "A network of the zoo")->required();
-    app.add_option("BATCH", batch, "Samples")->required()->check(CLI::PositiveNumber);
-    app.add_option("--precision", precision, "fp32, tf32 or bf16")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, Precision>{{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}}));
+    app.add_option("BATCH", batch, "Samples")->required()->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    const auto set_precision = [this](const std::string& name) {
+      precision = name == "fp32" ? Precision::fp32 : name == "bf16" ? Precision::bf16 : Precision::tf32;
+    };
+    app.add_option_function<std::string>("--precision", set_precision)->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
     app.add_flag("!--no-fuse", fuse, "Layers one by one");
   }
 
