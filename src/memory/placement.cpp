@@ -1,6 +1,7 @@
 #include "memory/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "memory/skyline.h"
@@ -45,11 +46,23 @@ struct Placed {
 
 // The lowest gap of `size` bytes at or above `floor` among `placed`, which is sorted by address.
 std::int64_t lowest_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size, std::int64_t floor) {
+  // Which of the others meet it is anyone's guess: they are picked block by block without a jump.
+  constexpr std::size_t kBlock = 64;
+  std::array<std::uint32_t, kBlock> meeting{};
   std::int64_t candidate = floor;
-  for (const Placed& other : placed) {
-    if (other.last < interval.first || other.first > interval.last) continue;
-    if (other.address >= candidate + size) break;
-    candidate = std::max(candidate, other.end);
+  for (std::size_t block = 0; block < placed.size(); block += kBlock) {
+    std::size_t count = 0;
+    const std::size_t end = std::min(block + kBlock, placed.size());
+    for (std::size_t k = block; k < end; ++k) {
+      meeting[count] = static_cast<std::uint32_t>(k);
+      count += static_cast<std::size_t>(placed[k].last >= interval.first) & static_cast<std::size_t>(placed[k].first <= interval.last);
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      const Placed& other = placed[meeting[k]];
+      if (other.address >= candidate + size) return candidate;
+      candidate = std::max(candidate, other.end);
+    }
+    if (placed[end - 1].address >= candidate + size) break;  // and so are all behind it
   }
   return candidate;
 }

@@ -10,17 +10,9 @@ namespace {
 
 class Player {
  public:
-  Player(const StepFacts& facts, const Absences& absences)
-      : facts_(facts), step_(facts.step()), absences_(absences), record_(step_, facts.resting()), returning_(facts, record_) {
-    touched_.resize(step_.tensors.size());
-    children_.resize(step_.tensors.size());
-    for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
-      const TaskId again = facts_.replay(TensorId(t));
-      if (!again.valid()) continue;
-      for (const Operand& operand : step_.operands_of(again))
-        if (operand.access == Access::read) children_[operand.tensor.index()].push_back(TensorId(t));
-    }
-  }
+  Player(const StepFacts& facts, const Replays& replays, const Absences& absences)
+      : facts_(facts), step_(facts.step()), replays_(replays), absences_(absences), record_(step_, facts.resting()),
+        returning_(facts, record_), touched_(step_.tensors.size()) {}
 
   std::optional<Played> perform(std::size_t most) && {
     for (position_ = 0; position_ < facts_.tasks(); ++position_) {
@@ -92,15 +84,17 @@ class Player {
     return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.tensor == tensor; });
   }
 
-  [[nodiscard]] std::int32_t next_use(TensorId tensor) const { return facts_.next_use(tensor, ran_ ? position_ : position_ - 1); }
+  [[nodiscard]] std::int32_t done() const { return ran_ ? position_ : position_ - 1; }
+  [[nodiscard]] bool is_needed(TensorId tensor) const { return facts_.is_used_behind(tensor, done()); }
 
   // Whether something that is still needed will be run again from it.
   [[nodiscard]] bool has_waiting_child(TensorId tensor, int depth = 0) const {
     constexpr int kDeepest = 4;  // of values that are needed for no other reason
-    const auto& children = children_[tensor.index()];
+    if (replays_.last_use_of_made(tensor) <= done()) return false;
+    const auto& children = replays_.made_from(tensor);
     return std::any_of(children.begin(), children.end(), [&](TensorId child) {
       if (facts_.producer(child).value() >= position_ || record_.holds(child, Tier::device) || record_.holds(child, Tier::host)) return false;
-      return next_use(child) != kNever || (depth < kDeepest && has_waiting_child(child, depth + 1));
+      return is_needed(child) || (depth < kDeepest && has_waiting_child(child, depth + 1));
     });
   }
 
@@ -109,7 +103,7 @@ class Player {
     const StorageId place = storage(tensor);
     if (facts_.rests(place)) return settle_resting(tensor);
     if (step_.storage(place).persistent) return;
-    const bool over = next_use(tensor) == kNever;
+    const bool over = !is_needed(tensor);
     if (over && record_.holds(tensor, Tier::host) && !has_waiting_child(tensor)) record_.close(place, Tier::host);
     Touch& last = touched_[tensor.index()];
     if (!record_.holds(tensor, Tier::device)) {
@@ -142,13 +136,13 @@ class Player {
 
   const StepFacts& facts_;
   const Step& step_;
+  const Replays& replays_;
   const Absences& absences_;
   Recorder record_;
   Returning returning_;
   Played played_;
-  std::vector<Touch> touched_;                   // by tensor: the newest
-  std::vector<std::vector<TensorId>> children_;  // by tensor: what is run again from it
-  std::vector<TensorId> early_;                  // what came back at this position
+  std::vector<Touch> touched_;  // by tensor: the newest
+  std::vector<TensorId> early_;  // what came back at this position
   std::int32_t position_ = 0;
   TaskId task_;
   bool ran_ = false;  // whether the task of this position has run
@@ -171,8 +165,23 @@ Away Absences::after(TensorId tensor, std::int32_t position) const {
   return Away::kept;
 }
 
-std::optional<Played> play(const StepFacts& facts, const Absences& absences, std::size_t most) {
-  return Player(facts, absences).perform(most);
+Replays::Replays(const StepFacts& facts) : made_from_(facts.step().tensors.size()), last_use_(facts.step().tensors.size(), -1) {
+  // Tensors are numbered in the order in which they are made, so what is made of one has a higher number.
+  for (std::size_t t = made_from_.size(); t-- > 0;) {
+    const TaskId again = facts.replay(TensorId(t));
+    if (!again.valid()) continue;
+    const auto uses = facts.uses(TensorId(t));
+    const std::int32_t last = std::max(last_use_[t], uses.empty() ? -1 : uses.back());
+    for (const Operand& operand : facts.step().operands_of(again)) {
+      if (operand.access != Access::read) continue;
+      made_from_[operand.tensor.index()].push_back(TensorId(t));
+      last_use_[operand.tensor.index()] = std::max(last_use_[operand.tensor.index()], last);
+    }
+  }
+}
+
+std::optional<Played> play(const StepFacts& facts, const Replays& replays, const Absences& absences, std::size_t most) {
+  return Player(facts, replays, absences).perform(most);
 }
 
 }  // namespace tide

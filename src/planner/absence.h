@@ -41,8 +41,21 @@ struct Played {
   std::vector<IdleSpan> idle, away;  // on the device without need; not on the device
 };
 
+// What replays would make of what.
+class Replays {
+ public:
+  explicit Replays(const StepFacts& facts);
+  [[nodiscard]] const std::vector<TensorId>& made_from(TensorId tensor) const { return made_from_[tensor.index()]; }
+  // The last use of all that is made from it, and from that, and so on; -1: nothing is.
+  [[nodiscard]] std::int32_t last_use_of_made(TensorId tensor) const { return last_use_[tensor.index()]; }
+
+ private:
+  std::vector<std::vector<TensorId>> made_from_;  // by tensor
+  std::vector<std::int32_t> last_use_;
+};
+
 // REQUIRES: only values that a replay can make again by then, or that were left before, are dropped.
 // Nothing where that takes more than `most` ops: whole chains are run again and again then.
-[[nodiscard]] std::optional<Played> play(const StepFacts& facts, const Absences& absences, std::size_t most);
+[[nodiscard]] std::optional<Played> play(const StepFacts& facts, const Replays& replays, const Absences& absences, std::size_t most);
 
 }  // namespace tide

@@ -25,6 +25,11 @@ class StepFacts {
   }
   // kNever for what outlives the step; -1 where nobody uses it.
   [[nodiscard]] std::int32_t last_use(TensorId tensor) const { return last_use_[tensor.index()]; }
+  // Whether a task behind `position` uses it.
+  [[nodiscard]] bool is_used_behind(TensorId tensor, std::int32_t position) const {
+    const auto list = uses(tensor);
+    return !list.empty() && list.back() > position;
+  }
   // The first use behind `position`; kNever where there is none (or none but the next step's).
   [[nodiscard]] std::int32_t next_use(TensorId tensor, std::int32_t position) const;
   // The ordered task that first writes it; invalid where the step begins with it.

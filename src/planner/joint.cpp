@@ -26,7 +26,7 @@ class JointPlanner {
   JointPlanner(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, Bytes limit, const Trade& trade,
                const std::vector<bool>& heads)
       : facts_(facts), step_(facts.step()), cost_(cost), options_(options), limit_(limit.count()), trade_(trade), heads_(heads),
-        absences_(step_.tensors.size()) {
+        replays_(facts), absences_(step_.tensors.size()) {
     choose_algorithms();
     find_candidates();
   }
@@ -119,7 +119,7 @@ class JointPlanner {
   // Plays the step with the decisions so far. False where that runs too much again.
   bool replay_step() {
     constexpr std::size_t kMostOps = 3;  // times the step's tasks
-    std::optional<Played> played = play(facts_, absences_, kMostOps * step_.ordered_tasks);
+    std::optional<Played> played = play(facts_, replays_, absences_, kMostOps * step_.ordered_tasks);
     if (played) played_ = std::move(*played);
     return played.has_value();
   }
@@ -266,6 +266,7 @@ class JointPlanner {
   std::vector<double> seconds_;           // by task
   std::vector<std::int64_t> workspace_;   // by task
   std::vector<Candidate> candidates_;     // by tensor
+  Replays replays_;
   Absences absences_;
   Played played_;
   std::vector<double> started_;           // by op of what was played: when it starts if copies take no time
