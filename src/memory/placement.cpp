@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <numeric>
 
 #include "memory/skyline.h"
@@ -45,7 +46,7 @@ struct Placed {
 };
 
 // The lowest gap of `size` bytes at or above `floor` among `placed`, which is sorted by address.
-std::int64_t lowest_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size, std::int64_t floor) {
+std::int64_t find_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size, std::int64_t floor) {
   // Which of the others meet it is anyone's guess: they are picked block by block without a jump.
   constexpr std::size_t kBlock = 64;
   std::array<std::uint32_t, kBlock> meeting{};
@@ -67,18 +68,57 @@ std::int64_t lowest_gap(const std::vector<Placed>& placed, const Interval& inter
   return candidate;
 }
 
+// What is placed already, by address; of many, also by windows of ops, since a short stay meets only what
+// is in its own.
+class Shelves {
+ public:
+  explicit Shelves(std::span<const Interval> intervals) {
+    constexpr std::size_t kPerWindow = 256, kMostWindows = 64;
+    std::int32_t end = 0;
+    begin_ = INT32_MAX;
+    for (const Interval& interval : intervals) {
+      begin_ = std::min(begin_, interval.first);
+      end = std::max(end, interval.last);
+    }
+    const std::size_t count = std::min(intervals.size() / kPerWindow, kMostWindows);
+    all_.reserve(intervals.size());
+    if (count < 2) return;
+    length_ = (end - begin_) / static_cast<std::int32_t>(count) + 1;
+    windows_.resize(count);
+  }
+
+  [[nodiscard]] std::int64_t lowest_gap(const Interval& interval, std::int64_t size) const {
+    const bool in_one = !windows_.empty() && window(interval.first) == window(interval.last);
+    return find_gap(in_one ? windows_[window(interval.first)] : all_, interval, size, 0);
+  }
+
+  void add(const Placed& entry) {
+    insert(all_, entry);
+    if (windows_.empty()) return;
+    for (std::size_t w = window(entry.first); w <= window(entry.last); ++w) insert(windows_[w], entry);
+  }
+
+ private:
+  [[nodiscard]] std::size_t window(std::int32_t op) const { return static_cast<std::size_t>((op - begin_) / length_); }
+
+  static void insert(std::vector<Placed>& sorted, const Placed& entry) {
+    const auto below = [](const Placed& a, const Placed& b) { return a.address < b.address; };
+    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), entry, below), entry);
+  }
+
+  std::int32_t begin_ = 0, length_ = 1;  // ops
+  std::vector<Placed> all_;
+  std::vector<std::vector<Placed>> windows_;
+};
+
 // Greedy in the given order: each interval takes the lowest gap that is free for its whole stay.
 void place_greedy(std::span<const Interval> intervals, const Order& order, Placement& result) {
-  std::vector<Placed> placed;
-  placed.reserve(intervals.size());
+  Shelves shelves(intervals);
   for (const std::uint32_t i : order) {
     const std::int64_t size = size_of(intervals[i]).count();
     if (size == 0) continue;
-    const std::int64_t address = lowest_gap(placed, intervals[i], size, 0);
-    const Placed entry{address, address + size, intervals[i].first, intervals[i].last};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
-                                   [](const Placed& a, const Placed& b) { return a.address < b.address; }),
-                  entry);
+    const std::int64_t address = shelves.lowest_gap(intervals[i], size);
+    shelves.add({address, address + size, intervals[i].first, intervals[i].last});
     result.addresses[i] = Bytes(address);
   }
 }
@@ -134,7 +174,7 @@ void place_layered(std::span<const Interval> intervals, const Order& order, Plac
     std::sort(near.begin(), near.end(), [](const Placed& a, const Placed& b) { return a.address < b.address; });
     const std::int64_t floor = skyline.highest(static_cast<std::size_t>(interval.first - begin),
                                                static_cast<std::size_t>(interval.last - begin));
-    const std::int64_t address = lowest_gap(near, interval, size, floor);
+    const std::int64_t address = find_gap(near, interval, size, floor);
     buckets[first_bucket].push_back({address, address + size, interval.first, interval.last});
     result.addresses[i] = Bytes(address);
   }

@@ -136,12 +136,21 @@ void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOption
       best.offer(finish_placed(step, std::move(*draft), floor.bytes, floor.task, options));
 }
 
-// Those that know nothing of resting parameters: each recomputes or moves alone.
+// All other policies. Where parameters rest, those that know nothing of it do not count.
 void offer_others(const Step& step, const CostModel& cost, PlannerOptions options, Best& best) {
   const Resting resting = resting_storages(step, options);
-  if (std::find(resting.begin(), resting.end(), true) != resting.end()) return;
+  const bool any_rests = std::find(resting.begin(), resting.end(), true) != resting.end();
   options.cut = {};
-  for (const PolicyFunction plan : {plan_drop_cheap, plan_sublinear, plan_recursive, plan_modnn}) best.offer(plan(step, cost, options));
+  for (const Policy& policy : policies()) {
+    if (policy.plan == plan_auto || (any_rests && !policy.rests_parameters)) continue;
+    // SuperNeurons was first, and vDNN+ without sub-batches is vDNN.
+    if ((policy.plan == plan_superneurons && options.cache) || policy.plan == plan_vdnn_plus) continue;
+    best.offer(policy.plan(step, cost, options));
+  }
+  if (best.found() || any_rests) return;
+  // With the smallest algorithms, as vDNN+ has it, where the fastest do not fit.
+  options.algorithms = Algorithms::smallest;
+  for (const PolicyFunction plan : {plan_vdnn_conv, plan_vdnn_all}) best.offer(plan(step, cost, options));
 }
 
 }  // namespace

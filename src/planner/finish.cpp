@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/best.h"
 #include "planner/layout.h"
 #include "planner/spill.h"
 #include "planner/waits.h"
@@ -60,16 +61,45 @@ Placed place_on_device(const Step& step, Draft& draft, bool held, const std::opt
   return {bottom + placement.peak, std::max(live_peak(intervals).op, 0)};
 }
 
+// At least; placement may take more.
+Bytes live_bytes(const Step& step, Draft& draft) {
+  return bottom_of(step, Tier::device, draft) + live_peak(on_device(step, draft, true).intervals).bytes;
+}
+
 void take_smallest_algorithms(const Step& step, Draft& draft) {
   for (Op& op : draft.ops)
     if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
 }
 
-void release_holds(Draft& draft) {
-  for (DraftStay& stay : draft.stays) {
-    stay.hold_first = stay.first;
-    stay.hold_last = stay.last;
+// Gives each run the fastest algorithm for which what is alive at its op, held or used, leaves room below `limit`.
+void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit, Draft& draft) {
+  const std::size_t count = draft.ops.size();
+  std::vector<std::int64_t> alive(count + 1, 0);
+  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); };
+  for (const DraftStay& stay : draft.stays) {
+    if (stay.tier != Tier::device) continue;
+    const std::int64_t bytes = step.storage(stay.storage).bytes.aligned().count();
+    alive[clamp(stay.hold_first)] += bytes;
+    alive[clamp(stay.hold_last + 1)] -= bytes;
   }
+  std::int64_t live = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    live += alive[i];
+    Op& op = draft.ops[i];
+    if (op.kind != OpKind::run) continue;
+    const auto& algorithms = step.algorithms_of(op.task);
+    for (std::uint32_t a = 0; a < algorithms.size(); ++a)
+      if (algorithms[a].workspace.aligned().count() <= limit.count() - live &&
+          cost.task_seconds(step, op.task, a) < cost.task_seconds(step, op.task, op.algorithm))
+        op.algorithm = a;
+  }
+}
+
+bool has_fastest_algorithms(const Step& step, const CostModel& cost, const Draft& draft) {
+  return std::all_of(draft.ops.begin(), draft.ops.end(), [&](const Op& op) {
+    return op.kind != OpKind::run || cost.task_seconds(step, op.task, op.algorithm) <=
+                                         cost.task_seconds(step, op.task, fastest_algorithm(step, cost, op.task));
+  });
 }
 
 std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
@@ -155,28 +185,54 @@ PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOp
     return result;
   }
   if (draft.settled) return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
-  if (!options.memory) {
-    for (Op& op : draft.ops)
-      if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);
-    hold_for_copies(step, cost, draft);
-    place_on_device(step, draft, true, enough);
-    return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
-  }
+  const auto finished = [&](Draft complete) { return finish_placed(step, std::move(complete), least.peak, bottleneck, options); };
+  // As with unlimited memory, if that fits.
+  Draft unlimited = draft;
+  for (Op& op : unlimited.ops)
+    if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);
+  hold_for_copies(step, cost, unlimited);
+  const auto fits = [&](Bytes bytes) { return !options.memory || bytes <= *options.memory; };
+  if (fits(live_bytes(step, unlimited)) && fits(place_on_device(step, unlimited, true, enough).peak)) return finished(std::move(unlimited));
   const bool copies = std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
-  bool fits = false;
   // Placement loses a little: aim lower until it fits.
-  for (const std::int64_t percent : {100, 97, 93, 85}) {
-    if (fits || !copies) break;
-    hold_for_copies(step, cost, draft);
-    fit_holds(step, Bytes(options.memory->count() / 100 * percent), draft);
-    fits = place_on_device(step, draft, true, options.memory).peak <= *options.memory;
-  }
-  if (!fits) {
-    release_holds(draft);
-    place_on_device(step, draft, false, enough);
-  }
-  choose_workspaces(step, cost, *options.memory, draft);
-  return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
+  const auto placed_within = [&](const auto& prepare) -> std::optional<Draft> {
+    for (const std::int64_t percent : {100, 97, 93, 85}) {
+      Draft tried = draft;
+      prepare(tried, Bytes(options.memory->count() / 100 * percent));
+      if (place_on_device(step, tried, true, options.memory).peak <= *options.memory) return tried;
+    }
+    return std::nullopt;
+  };
+  const auto hold = [&](Draft& tried, Bytes limit) {
+    if (!copies) return;
+    hold_for_copies(step, cost, tried);
+    fit_holds(step, limit, tried);
+  };
+  // Overlap comes first, workspaces take the holes that are left.
+  std::optional<Draft> overlapped = copies ? placed_within(hold) : std::nullopt;
+  if (!overlapped) place_on_device(step, draft, false, enough);
+  Draft filled = overlapped ? *std::move(overlapped) : draft;
+  choose_workspaces(step, cost, *options.memory, filled);
+  if (has_fastest_algorithms(step, cost, filled)) return finished(std::move(filled));
+  // Or workspaces are placed with all else, before or after what is left to overlap.
+  Best best(cost);
+  best.offer(finished(std::move(filled)));
+  const auto offer = [&](const auto& prepare) {
+    std::optional<Draft> tried = placed_within(prepare);
+    if (!tried) return;
+    choose_workspaces(step, cost, *options.memory, *tried);
+    best.offer(finished(*std::move(tried)));
+  };
+  offer([&](Draft& tried, Bytes limit) {
+    take_algorithms_within(step, cost, limit, tried);
+    hold(tried, limit);
+  });
+  if (copies)
+    offer([&](Draft& tried, Bytes limit) {
+      hold(tried, limit);
+      take_algorithms_within(step, cost, limit, tried);
+    });
+  return std::move(best).take();
 }
 
 }  // namespace
