@@ -36,8 +36,8 @@ constexpr std::array<Trade, 14> kTrades{{
     {0.8, 0.05, First::dearest, true},
 }};
 constexpr std::size_t kTradesOfLargeSteps = 2;
-constexpr std::size_t kPacked = 12, kPackedOfLargeSteps = 3;  // drafts
-constexpr std::uint32_t kLargeStep = 4000;                    // tasks
+constexpr std::size_t kPackedOfSmallSteps = 32, kPacked = 12, kPackedOfLargeSteps = 3;  // drafts
+constexpr std::uint32_t kSmallStep = 500, kLargeStep = 4000;                            // tasks
 
 constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
 // Of the time with unlimited memory:
@@ -61,7 +61,7 @@ class JointAttempts {
     // Copies need room to run ahead: leave some where they wait.
     const std::size_t refined = std::min(attempts_.size(), kRefined);
     for (std::size_t k = 0; k < refined; ++k)
-      for (const std::int64_t percent : {97, 94, 89})
+      for (const std::int64_t percent : {97, 94, 89, 80})
         if (attempts_[k].waits) plan(*attempts_[k].trade, *attempts_[k].heads, percent);
     sort();
   }
@@ -180,7 +180,7 @@ PlanResult plan_whole(Step step, const CostModel& model, const PlannerOptions& o
   if (!large) heads.insert(heads.end(), {segments.heads(segments.largest()), segments.heads(0)});
   JointAttempts joint(step, facts, cost, options);
   joint.plan(trades, heads);
-  joint.offer_to(best, large ? kPackedOfLargeSteps : kPacked);
+  joint.offer_to(best, large ? kPackedOfLargeSteps : step.ordered_tasks < kSmallStep ? kPackedOfSmallSteps : kPacked);
   if (large || best.within(ideal * kNoNeedForRuntimes)) return std::move(best).take();
   offer_runtimes(step, cost, options, heads.front(), floor, best);
   offer_runtimes(step, cost, options, heads.back(), floor, best);
