@@ -41,7 +41,8 @@ constexpr std::uint32_t kSmallStep = 500, kLargeStep = 4000;                    
 
 constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
 // Of the time with unlimited memory:
-constexpr double kGoodEnough = 1.001;
+constexpr double kAsGood = 1 + 1e-12;  // no other policy can be faster
+constexpr double kGoodEnough = 1.001;  // for more than trying them
 constexpr double kNoNeedForRuntimes = 1.2;
 constexpr double kHardlyWaits = 1.005;  // of the time that the tasks take
 
@@ -141,13 +142,16 @@ void offer_others(const Step& step, const CostModel& cost, PlannerOptions option
   const Resting resting = resting_storages(step, options);
   const bool any_rests = std::find(resting.begin(), resting.end(), true) != resting.end();
   options.cut = {};
+  bool vdnn_fits = false;
   for (const Policy& policy : policies()) {
     if (policy.plan == plan_auto || (any_rests && !policy.rests_parameters)) continue;
     // SuperNeurons was first, and vDNN+ without sub-batches is vDNN.
     if ((policy.plan == plan_superneurons && options.cache) || policy.plan == plan_vdnn_plus) continue;
-    best.offer(policy.plan(step, cost, options));
+    PlanResult result = policy.plan(step, cost, options);
+    vdnn_fits = vdnn_fits || (result.plan && (policy.plan == plan_vdnn_conv || policy.plan == plan_vdnn_all));
+    best.offer(std::move(result));
   }
-  if (best.found() || any_rests) return;
+  if (vdnn_fits || any_rests) return;
   // With the smallest algorithms, as vDNN+ has it, where the fastest do not fit.
   options.algorithms = Algorithms::smallest;
   for (const PolicyFunction plan : {plan_vdnn_conv, plan_vdnn_all}) best.offer(plan(step, cost, options));
@@ -164,13 +168,14 @@ PlanResult plan_whole(Step step, const CostModel& model, const PlannerOptions& o
   if (options.in_place) step = merge_in_place(std::move(step));
   const Floor floor = smallest_floor(step, resting_storages(step, options));
   best.offer_floor(floor.bytes, floor.task);
-  if (!options.memory || best.within(ideal * kGoodEnough)) return std::move(best).take();
+  if (!options.memory || best.within(ideal * kAsGood)) return std::move(best).take();
   if (*options.memory < floor.bytes) return std::move(best).take();
   PlannerOptions merged = options;  // results are in place already
   merged.in_place = false;
   merged.cache = true;  // which fits wherever anything does
   best.offer(plan_superneurons(step, cost, merged));
   offer_others(apart, cost, options, best);
+  if (best.within(ideal * kGoodEnough)) return std::move(best).take();
   const StepFacts facts(step, {}, resting_storages(step, options));
   const Segments segments(facts);
   const std::int64_t balanced = segments.balanced();

@@ -71,37 +71,6 @@ void take_smallest_algorithms(const Step& step, Draft& draft) {
     if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
 }
 
-// Gives each run the fastest algorithm for which what is alive at its op, held or used, leaves room below `limit`.
-void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit, Draft& draft) {
-  const std::size_t count = draft.ops.size();
-  std::vector<std::int64_t> alive(count + 1, 0);
-  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); };
-  for (const DraftStay& stay : draft.stays) {
-    if (stay.tier != Tier::device) continue;
-    const std::int64_t bytes = step.storage(stay.storage).bytes.aligned().count();
-    alive[clamp(stay.hold_first)] += bytes;
-    alive[clamp(stay.hold_last + 1)] -= bytes;
-  }
-  std::int64_t live = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    live += alive[i];
-    Op& op = draft.ops[i];
-    if (op.kind != OpKind::run) continue;
-    const auto& algorithms = step.algorithms_of(op.task);
-    for (std::uint32_t a = 0; a < algorithms.size(); ++a)
-      if (algorithms[a].workspace.aligned().count() <= limit.count() - live &&
-          cost.task_seconds(step, op.task, a) < cost.task_seconds(step, op.task, op.algorithm))
-        op.algorithm = a;
-  }
-}
-
-bool has_fastest_algorithms(const Step& step, const CostModel& cost, const Draft& draft) {
-  return std::all_of(draft.ops.begin(), draft.ops.end(), [&](const Op& op) {
-    return op.kind != OpKind::run || cost.task_seconds(step, op.task, op.algorithm) <=
-                                         cost.task_seconds(step, op.task, fastest_algorithm(step, cost, op.task));
-  });
-}
-
 std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
   for (auto i = static_cast<std::size_t>(op); i < draft.ops.size(); ++i)
     if (draft.ops[i].kind == OpKind::run) return task_name(step, draft.ops[i].task);

@@ -18,6 +18,15 @@ void fit_holds(const Step& step, Bytes limit, Draft& draft);
 // that op, besides the stays as they are placed.
 void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft);
 
+// Gives each run the fastest algorithm for whose workspace what is alive at its op, held or used, leaves room
+// below `limit`; where it stands is for placement to say.
+void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit, Draft& draft);
+
+[[nodiscard]] bool has_fastest_algorithms(const Step& step, const CostModel& cost, const Draft& draft);
+
+// By op: the bytes on the device of stays from first to last use, or as long as they are held.
+[[nodiscard]] std::vector<std::int64_t> alive_on_device(const Step& step, const Draft& draft, bool held);
+
 [[nodiscard]] std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task);
 
 // The floor is what the draft needs with copies that nothing overlaps and the smallest

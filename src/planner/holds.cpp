@@ -82,6 +82,9 @@ class LiveBytes {
   std::vector<std::int64_t> most_, added_;  // by node: the most below it; what was added to all below it
 };
 
+// An op as an index: what is there at the start counts from the first one.
+std::size_t clamped(std::int32_t op, std::size_t count) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); }
+
 }  // namespace
 
 void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft) {
@@ -113,23 +116,31 @@ void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft) {
   }
 }
 
-void fit_holds(const Step& step, Bytes limit, Draft& draft) {
+std::vector<std::int64_t> alive_on_device(const Step& step, const Draft& draft, bool held) {
   const std::size_t count = draft.ops.size();
   std::vector<std::int64_t> alive(count + 1, 0);
-  const auto clamp = [&](std::int32_t op) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); };
-  const auto size = [&](const DraftStay& stay) { return step.storage(stay.storage).bytes.aligned().count(); };
-  std::vector<DraftStay*> held;
-  for (DraftStay& stay : draft.stays) {
+  for (const DraftStay& stay : draft.stays) {
     if (stay.tier != Tier::device) continue;
-    alive[clamp(stay.first)] += size(stay);
-    alive[clamp(stay.last + 1)] -= size(stay);
-    if (stay.hold_first < stay.first || stay.hold_last > stay.last) held.push_back(&stay);
+    const std::int64_t bytes = step.storage(stay.storage).bytes.aligned().count();
+    alive[clamped(held ? stay.hold_first : stay.first, count)] += bytes;
+    alive[clamped((held ? stay.hold_last : stay.last) + 1, count)] -= bytes;
   }
   for (std::size_t i = 1; i <= count; ++i) alive[i] += alive[i - 1];
+  alive.pop_back();
+  return alive;
+}
+
+void fit_holds(const Step& step, Bytes limit, Draft& draft) {
+  const std::size_t count = draft.ops.size();
+  const auto clamp = [&](std::int32_t op) { return clamped(op, count); };
+  const auto size = [&](const DraftStay& stay) { return step.storage(stay.storage).bytes.aligned().count(); };
+  std::vector<DraftStay*> held;
+  for (DraftStay& stay : draft.stays)
+    if (stay.tier == Tier::device && (stay.hold_first < stay.first || stay.hold_last > stay.last)) held.push_back(&stay);
+  std::vector<std::int64_t> alive = alive_on_device(step, draft, false);
   for (std::size_t i = 0; i < count; ++i)
     if (draft.ops[i].kind == OpKind::run)
       alive[i] += step.algorithms_of(draft.ops[i].task)[draft.ops[i].algorithm].workspace.aligned().count();
-  alive.pop_back();
   LiveBytes live(alive);
   std::sort(held.begin(), held.end(), [](const DraftStay* a, const DraftStay* b) { return a->first < b->first; });
   for (DraftStay* const stay : held) {

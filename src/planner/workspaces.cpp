@@ -16,6 +16,26 @@ std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId 
   return best;
 }
 
+bool has_fastest_algorithms(const Step& step, const CostModel& cost, const Draft& draft) {
+  return std::all_of(draft.ops.begin(), draft.ops.end(), [&](const Op& op) {
+    return op.kind != OpKind::run || cost.task_seconds(step, op.task, op.algorithm) <=
+                                         cost.task_seconds(step, op.task, fastest_algorithm(step, cost, op.task));
+  });
+}
+
+void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit, Draft& draft) {
+  const std::vector<std::int64_t> alive = alive_on_device(step, draft, true);
+  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
+    Op& op = draft.ops[i];
+    if (op.kind != OpKind::run) continue;
+    const auto& algorithms = step.algorithms_of(op.task);
+    for (std::uint32_t a = 0; a < algorithms.size(); ++a)
+      if (algorithms[a].workspace.aligned().count() <= limit.count() - alive[i] &&
+          cost.task_seconds(step, op.task, a) < cost.task_seconds(step, op.task, op.algorithm))
+        op.algorithm = a;
+  }
+}
+
 void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft) {
   const bool choice = std::any_of(step.algorithm_sets.begin(), step.algorithm_sets.end(), [](const auto& set) { return set.size() > 1; });
   if (!choice) return;
