@@ -52,7 +52,9 @@ int gpu_main(CLI::App& app, int count, char** arguments, const Run& run) {
     app.parse(count, arguments);
     return run();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    if (error.get_exit_code() == 0) return app.exit(error);  // help
+    std::fprintf(stderr, "%s: %s; see --help\n", app.get_name().c_str(), error.what());
+    return 1;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
     return 1;

@@ -31,13 +31,14 @@ int run(const EvalArguments& arguments) {
   options.fuse = arguments.step.fuses();
   options.activations = arguments.step.activations();
   options.deterministic = arguments.step.deterministic;
+  options.policy = "auto";
   options.planner.memory = arguments.budget.device();
   options.planner.host_memory = arguments.budget.host();
   options.seed = arguments.data.seed;
   options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
   auto opened = Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options);
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, options.policy, options.planner));
+    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, "one sample", options.planner, ""));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);

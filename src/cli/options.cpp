@@ -209,19 +209,19 @@ Step StepArguments::build(const NetworkPtr& network, bool inference, const StepC
   return step;
 }
 
-std::string infeasible_text(const PlanResult& result, std::string_view policy, const PlannerOptions& options) {
+std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options, std::string_view other_ways) {
   if (result.short_of != Tier::device) {
     const bool host = result.short_of == Tier::host;
     const auto& budget = host ? options.host_memory : options.disk_memory;
     const Bytes needed = host ? result.host_floor : result.disk_floor;
     return fmt::format("{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
                        "or more --memory",
-                       policy, needed.count(), format_size(needed), tier_name(result.short_of),
+                       what, needed.count(), format_size(needed), tier_name(result.short_of),
                        budget ? format_size(*budget) : "none");
   }
-  return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that, use a smaller --batch, or try tide compare",
-                     policy, options.memory ? format_size(*options.memory) : "memory", result.floor.count(),
-                     format_size(result.floor), result.bottleneck_task);
+  return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that{}", what,
+                     options.memory ? format_size(*options.memory) : "memory", result.floor.count(), format_size(result.floor),
+                     result.bottleneck_task, other_ways);
 }
 
 }  // namespace tide

@@ -221,7 +221,6 @@ void Session::allocate() {
     if (ahead && variant == lead_) executor.input_ahead = device;
     planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, executor);
   }
-  first_ = find(lead_).executor.get();
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {

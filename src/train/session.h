@@ -111,6 +111,8 @@ class Session {
   Session() = default;
   [[nodiscard]] const Planned& find(const StepVariant& variant) const;
   [[nodiscard]] Planned& find(const StepVariant& variant);
+  // Through it parameters are read and written.
+  [[nodiscard]] Executor& lead() const { return *find(lead_).executor; }
   void load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const;
   // Persistent storages of the first variant with the names of their checkpoint entries.
   struct StateEntry {
@@ -143,7 +145,6 @@ class Session {
   StepVariant lead_;
   std::int64_t at_once_ = std::numeric_limits<std::int64_t>::max();  // of an evaluation's samples
   Bytes input_ahead_;  // room on the device for a batch beside the plans; 0: none
-  Executor* first_ = nullptr;  // through which parameters are read and written
   std::uint64_t steps_ = 0;
 };
 

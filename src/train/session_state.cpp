@@ -32,7 +32,7 @@ std::vector<std::int64_t> extents(const Shape& shape) {
 
 std::vector<Session::StateEntry> Session::state_entries() const {
   std::vector<StateEntry> entries;
-  const Step& step = first_->step();
+  const Step& step = lead().step();
   for (const Storage& storage : step.storages) {
     if (!storage.persistent || !storage.entry.valid()) continue;
     const Tensor& tensor = step.tensor(storage.entry);
@@ -47,7 +47,7 @@ std::vector<Session::StateEntry> Session::state_entries() const {
 void Session::initialize() {
   const std::vector<StateEntry> entries = state_entries();
   const auto values_of = [&](const StateEntry& entry) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    const Tensor& tensor = lead().step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state)
       return std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
     return initial_values(*network_, tensor.parameter, options_.seed);
@@ -62,13 +62,13 @@ void Session::initialize() {
     for (std::size_t k = 1; k < count; ++k) threads.emplace_back([&, k] { values[k] = values_of(entries[first + k]); });
     values[0] = values_of(entries[first]);
     for (std::thread& thread : threads) thread.join();
-    for (std::size_t k = 0; k < count; ++k) first_->write(entries[first + k].tensor, values[k]);
+    for (std::size_t k = 0; k < count; ++k) lead().write(entries[first + k].tensor, values[k]);
   }
 }
 
 std::vector<float> Session::parameter(ParameterId id) const {
   std::vector<float> values(static_cast<std::size_t>(network_->parameters[id.index()].shape.elements()));
-  first_->read(parameter_tensor(first_->step(), id), values);
+  lead().read(parameter_tensor(lead().step(), id), values);
   return values;
 }
 
@@ -76,16 +76,16 @@ void Session::set_parameter(ParameterId id, std::span<const float> values) {
   const Parameter& parameter = network_->parameters[id.index()];
   if (static_cast<std::int64_t>(values.size()) != parameter.shape.elements())
     throw Error("{} has {} values, not {}", parameter.name, parameter.shape.elements(), values.size());
-  first_->write(parameter_tensor(first_->step(), id), values);
+  lead().write(parameter_tensor(lead().step(), id), values);
 }
 
 std::uint64_t Session::weights_hash() const {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over the bits, word by word
   for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    const Tensor& tensor = lead().step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state) continue;
     std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
-    first_->read(entry.tensor, values);
+    lead().read(entry.tensor, values);
     for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
   }
   return hash;
@@ -94,9 +94,9 @@ std::uint64_t Session::weights_hash() const {
 std::vector<NamedTensor> Session::state() const {
   std::vector<NamedTensor> result;
   for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    const Tensor& tensor = lead().step().tensor(entry.tensor);
     NamedTensor named{entry.name, tensor.shape, std::vector<float>(static_cast<std::size_t>(tensor.shape.elements()))};
-    first_->read(entry.tensor, named.values);
+    lead().read(entry.tensor, named.values);
     result.push_back(std::move(named));
   }
   return result;
@@ -107,7 +107,7 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
   for (const NamedTensor& tensor : state) by_name.emplace(tensor.name, &tensor);
   std::vector<std::pair<TensorId, const NamedTensor*>> found;
   for (const StateEntry& entry : state_entries()) {
-    const Tensor& tensor = first_->step().tensor(entry.tensor);
+    const Tensor& tensor = lead().step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state && !with_optimizer) continue;
     const auto it = by_name.find(entry.name);
     if (it == by_name.end()) throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
@@ -118,7 +118,7 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
                   tensor.shape.batch, sample_text(tensor.shape));
     found.emplace_back(entry.tensor, it->second);
   }
-  for (const auto& [tensor, named] : found) first_->write(tensor, named->values);
+  for (const auto& [tensor, named] : found) lead().write(tensor, named->values);
   steps_ = steps_done;
 }
 
