@@ -21,9 +21,9 @@ struct Case {
   const char* model;
   std::int64_t batch;
 };
-constexpr Case kCases[] = {{"alexnet", 200},      {"vgg16", 32},        {"vgg19", 32},       {"resnet18", 128},
-                           {"resnet50", 184},     {"resnet101", 64},    {"resnet152", 32},   {"inception-v3", 64},
-                           {"inception-v4", 32},  {"densenet121", 64},  {"preresnet:164", 128}, {"lstm:4,1024,64", 64}};
+constexpr Case kCases[] = {{"alexnet", 200},     {"vgg16", 32},       {"vgg19", 32},          {"resnet18", 128},
+                           {"resnet50", 184},    {"resnet101", 64},   {"resnet152", 32},      {"inception-v3", 64},
+                           {"inception-v4", 32}, {"densenet121", 64}, {"preresnet:164", 128}, {"lstm:4,1024,64", 64}};
 constexpr int kPercents[] = {90, 80, 70, 66, 60, 53, 45, 40, 33, 25};
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -37,7 +37,10 @@ double median(std::vector<double> values) {
 void run(const char* device_name) {
   const Device device = find_device(device_name).rates();
   const DeviceModel cost(device);
-  fmt::print("| {} | batch | budget | GiB | bound | auto | gap | planned s | bound s |\n|---|---|---|---|---|---|---|---|---|\n", device_name);
+  fmt::print(
+      "| {} | batch | budget | GiB | bound | auto | gap | planned s | bound s "
+      "|\n|---|---|---|---|---|---|---|---|---|\n",
+      device_name);
   std::vector<double> gaps, roomy;
   double longest_plan = 0, longest_bound = 0;
   for (const Case& row : kCases) {
@@ -60,16 +63,17 @@ void run(const char* device_name) {
       longest_plan = std::max(longest_plan, result.plan_seconds);
       const double gibibytes = static_cast<double>(options.memory->count()) / (1 << 30);
       if (!result.plan) {
-        fmt::print("| {} | {} | {}% | {:.2f} | {:.3f} | - | does not fit | {:.2f} | {:.2f} |\n", row.model, row.batch, percent, gibibytes,
-                   bound.seconds / ideal, result.plan_seconds, bound_seconds);
+        fmt::print("| {} | {} | {}% | {:.2f} | {:.3f} | - | does not fit | {:.2f} | {:.2f} |\n", row.model, row.batch,
+                   percent, gibibytes, bound.seconds / ideal, result.plan_seconds, bound_seconds);
         continue;
       }
       const double seconds = simulate(*result.plan, cost).seconds;
       const double gap = seconds / bound.seconds - 1;
       gaps.push_back(gap);
       if (percent >= 45) roomy.push_back(gap);
-      fmt::print("| {} | {} | {}% | {:.2f} | {:.3f} | {:.3f} | {:.1f}% | {:.2f} | {:.2f} |\n", row.model, row.batch, percent, gibibytes,
-                 bound.seconds / ideal, seconds / ideal, 100 * gap, result.plan_seconds, bound_seconds);
+      fmt::print("| {} | {} | {}% | {:.2f} | {:.3f} | {:.3f} | {:.1f}% | {:.2f} | {:.2f} |\n", row.model, row.batch,
+                 percent, gibibytes, bound.seconds / ideal, seconds / ideal, 100 * gap, result.plan_seconds,
+                 bound_seconds);
       std::fflush(stdout);
     }
   }

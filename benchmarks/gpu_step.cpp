@@ -116,8 +116,8 @@ int run(const GpuCommand& command) {
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   fmt::print("{}\n{} batch {}{}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
-             backend->description(), command.model, command.batch, command.fuse ? ", fused" : "", step.ordered_tasks, annotated, recording,
-             format_size(recorded.total()));
+             backend->description(), command.model, command.batch, command.fuse ? ", fused" : "", step.ordered_tasks,
+             annotated, recording, format_size(recorded.total()));
   fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3,
              times.front() * 1e3, times.back() * 1e3, static_cast<double>(command.batch) / median, eager * 1e3);
 

@@ -131,7 +131,8 @@ int run(const GpuCommand& command, bool all, const std::string& only) {
                row->bytes / row->seconds[0] * 1e-9, others);
   }
   fmt::print("sum of tasks: {:.2f} ms by the first algorithms ({:.0f}/s), {:.2f} ms by the fastest ({:.0f}/s)\n",
-             first * 1e3, static_cast<double>(command.batch) / first, fastest * 1e3, static_cast<double>(command.batch) / fastest);
+             first * 1e3, static_cast<double>(command.batch) / first, fastest * 1e3,
+             static_cast<double>(command.batch) / fastest);
   return 0;
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 // About `layers` layers: ten per block.
 NetworkPtr deep_resnet(std::int64_t layers) {
-  return std::make_shared<Network>(make_model(fmt::format("resnet:3,4,{},3", std::max<std::int64_t>(layers / 10 - 10, 1))));
+  return std::make_shared<Network>(
+      make_model(fmt::format("resnet:3,4,{},3", std::max<std::int64_t>(layers / 10 - 10, 1))));
 }
 
 void plan_deep(benchmark::State& state, const char* policy) {

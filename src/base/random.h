@@ -29,11 +29,11 @@ enum class RandomUse : std::uint32_t { dropout = 1, initialization = 2, shuffle 
 // dropout: a = step, b = layer, c = global sample index, numbers = elements of the sample
 // in memory order (height, width, channels).
 constexpr Random4 random_block(std::uint64_t seed, RandomUse use, std::uint64_t a, std::uint32_t b, std::uint64_t c,
-                            std::uint64_t block) {
+                               std::uint64_t block) {
   // Fold the five-part name of the stream into a key, then count blocks under it.
-  const Random4 name = philox({static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b,
-                               static_cast<std::uint32_t>(use)},
-                              static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  const Random4 name =
+      philox({static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b, static_cast<std::uint32_t>(use)},
+             static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   return philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
                  static_cast<std::uint32_t>(c) ^ name[2], static_cast<std::uint32_t>(c >> 32) ^ name[3]},
                 name[0], name[1]);

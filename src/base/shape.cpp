@@ -16,8 +16,12 @@ std::int64_t element_bytes(DataType type) {
   return 0;
 }
 
-Bytes bytes_of(const Shape& shape, DataType type) { return Bytes(checked_multiply(shape.elements(), element_bytes(type))); }
+Bytes bytes_of(const Shape& shape, DataType type) {
+  return Bytes(checked_multiply(shape.elements(), element_bytes(type)));
+}
 
-std::string sample_text(const Shape& shape) { return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width); }
+std::string sample_text(const Shape& shape) {
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
 
 }  // namespace tide

@@ -27,7 +27,8 @@ constexpr std::array<Unit, 13> kUnits{{{"", 1},
                                        {"G", 1LL << 30}}};
 
 [[noreturn]] void fail(std::string_view text) {
-  throw Error("'{}' is not a size; write plain bytes or a number with KiB, MiB, GiB, kB, MB or GB, such as 512MiB", text);
+  throw Error("'{}' is not a size; write plain bytes or a number with KiB, MiB, GiB, kB, MB or GB, such as 512MiB",
+              text);
 }
 
 }  // namespace

@@ -32,7 +32,9 @@ int run(const CompareArguments& arguments) {
   const std::optional<Bytes>& memory = options.memory;
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
-  const auto build = [&](const StepChoice& choice) { return arguments.cost.build(arguments.step, network, arguments.inference, choice); };
+  const auto build = [&](const StepChoice& choice) {
+    return arguments.cost.build(arguments.step, network, arguments.inference, choice);
+  };
   const double ideal = ideal_seconds(build({}), cost);
   const LowerBound bound = fused_lower_bound(build, cost, options);
 
@@ -75,7 +77,8 @@ int run(const CompareArguments& arguments) {
     table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes),
                fmt::format("{}", summary.peak_bytes.count()), share(summary.peak_bytes), format_size(result.floor),
                moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
-               fmt::format("{:.3g} s", predicted), fmt::format("{:.1f}%", 100 * gap), std::string(numerics_name(result.plan->numerics)), planned});
+               fmt::format("{:.3g} s", predicted), fmt::format("{:.1f}%", 100 * gap),
+               std::string(numerics_name(result.plan->numerics)), planned});
     entry["numerics"] = numerics_name(result.plan->numerics);
     entry["peak_bytes"] = summary.peak_bytes.count();
     entry["offloaded_bytes"] = summary.offloaded_bytes.count();
@@ -86,8 +89,9 @@ int run(const CompareArguments& arguments) {
     list.push_back(std::move(entry));
   }
   if (arguments.json) {
-    fmt::print("{}\n",
-               ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", bound.seconds}, {"policies", list}}.dump(2));
+    fmt::print(
+        "{}\n",
+        ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", bound.seconds}, {"policies", list}}.dump(2));
   } else {
     fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
                memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
@@ -95,11 +99,13 @@ int run(const CompareArguments& arguments) {
         "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
         "policy can work with; times are {}.\n",
         arguments.cost.source(cost));
-    fmt::print("No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n", bound.seconds,
-               bound.solved ? "a linear program over all ways to keep, move and recompute"
-               : memory     ? "the tasks alone: this build has no solver for linear programs, see TIDE_CLP"
-                            : "the tasks alone",
-               ideal);
+    fmt::print(
+        "No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n",
+        bound.seconds,
+        bound.solved ? "a linear program over all ways to keep, move and recompute"
+        : memory     ? "the tasks alone: this build has no solver for linear programs, see TIDE_CLP"
+                     : "the tasks alone",
+        ideal);
     for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
   }
   if (any) return kDone;

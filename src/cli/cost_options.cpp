@@ -47,7 +47,8 @@ BudgetArguments CostArguments::resolve(BudgetArguments budget) const {
 }
 
 std::string CostArguments::source(const CostModel& model) const {
-  return profile.empty() ? fmt::format("modelled ({})", model.name()) : fmt::format("measured ({}{})", profile, missing_text(model));
+  return profile.empty() ? fmt::format("modelled ({})", model.name())
+                         : fmt::format("measured ({}{})", profile, missing_text(model));
 }
 
 std::string missing_text(const CostModel& model) {

@@ -15,7 +15,8 @@ Split DataArguments::load(const Network& network, std::int64_t batch) const {
   if (batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", batch);
   DatasetPtr data = digits();
   const auto fits = [&] {
-    return data->sample() == network.input_sample() && network.classes() >= data->classes() && network.labels_per_sample() == 1;
+    return data->sample() == network.input_sample() && network.classes() >= data->classes() &&
+           network.labels_per_sample() == 1;
   };
   if (name == "synthetic" || (name.empty() && !fits())) {
     const std::int64_t size = synthetic_size > 0 ? synthetic_size : checked_multiply(batch, 16);
@@ -28,8 +29,11 @@ Split DataArguments::load(const Network& network, std::int64_t batch) const {
   }
   if (!name.empty() && name != "digits") throw Error("unknown data '{}'; there is digits and synthetic", name);
   if (!fits())
-    throw Error("{} takes {} and has {} classes, the digits are {} with {}; use --data synthetic, or --input and @N to fit them",
-                network.name, sample_text(network.input_sample()), network.classes(), sample_text(data->sample()), data->classes());
+    throw Error(
+        "{} takes {} and has {} classes, the digits are {} with {}; use --data synthetic, or --input and @N to fit "
+        "them",
+        network.name, sample_text(network.input_sample()), network.classes(), sample_text(data->sample()),
+        data->classes());
   return split(data, validation, seed);
 }
 

@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "train/dataset.h"
 #include "network/network.h"
+#include "train/dataset.h"
 
 namespace tide {
 

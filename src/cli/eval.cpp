@@ -21,7 +21,8 @@ struct EvalArguments {
 
 int run(const EvalArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  if (!network->has_loss()) throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
+  if (!network->has_loss())
+    throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
   const Dataset& held_out = data.validation ? *data.validation : *data.train;
   SessionOptions options;
@@ -51,8 +52,9 @@ int run(const EvalArguments& arguments) {
                                               {"accuracy", evaluation.accuracy}}
                            .dump(2));
   else
-    fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}\n", network->name, held_out.size(), held_out.name(),
-               evaluation.loss, 100 * evaluation.accuracy, arguments.checkpoint.empty() ? " (untrained: no --resume was given)" : "");
+    fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}\n", network->name, held_out.size(),
+               held_out.name(), evaluation.loss, 100 * evaluation.accuracy,
+               arguments.checkpoint.empty() ? " (untrained: no --resume was given)" : "");
   return kDone;
 }
 

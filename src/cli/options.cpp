@@ -73,8 +73,10 @@ NetworkPtr ModelArguments::load() const {
 }
 
 void BudgetArguments::add_to(CLI::App& app) {
-  app.add_option("--memory", memory, "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (tide train, cuda): with all "
-                 "that the context and the libraries take");
+  app.add_option(
+      "--memory", memory,
+      "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (tide train, cuda): with all "
+      "that the context and the libraries take");
   app.add_option("--host-memory", host_memory, "Host memory budget for what leaves the device");
 }
 
@@ -86,28 +88,39 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   app.add_option("--recompute", recompute, "superneurons: none, speed, memory or cost-aware")->capture_default_str();
   app.add_option("--cache", cache, "superneurons: on (move and recompute only where memory is short) or off (always)")
       ->capture_default_str();
-  app.add_option("--replacement", replacement, "Whom the cache evicts first: lru, fifo, largest or next-use")->capture_default_str();
-  app.add_option("--checkpoints", checkpoints,
-                 "Layer kinds whose outputs move instead of being dropped, such as convolution,add (the paper's by default)")
-      ->delimiter(',');
-  app.add_option("--parameters", parameters,
-                 "Where parameters and optimizer state rest: device, host, or auto (in host memory where the budget is short)")
+  app.add_option("--replacement", replacement, "Whom the cache evicts first: lru, fifo, largest or next-use")
       ->capture_default_str();
-  app.add_option("--mirror", mirror, "sublinear: NAME=COUNT, how often a layer is run again, instead of a search; repeatable")
+  app.add_option(
+         "--checkpoints", checkpoints,
+         "Layer kinds whose outputs move instead of being dropped, such as convolution,add (the paper's by default)")
+      ->delimiter(',');
+  app.add_option(
+         "--parameters", parameters,
+         "Where parameters and optimizer state rest: device, host, or auto (in host memory where the budget is short)")
+      ->capture_default_str();
+  app.add_option("--mirror", mirror,
+                 "sublinear: NAME=COUNT, how often a layer is run again, instead of a search; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--weigh", weigh, "sublinear: with room to spare, keep what takes longest to run (time), or nothing more (bytes)")
+  app.add_option("--weigh", weigh,
+                 "sublinear: with room to spare, keep what takes longest to run (time), or nothing more (bytes)")
       ->capture_default_str();
   app.add_option("--recursion", recursion, "recursive: how many results are kept on each level")->capture_default_str();
-  app.add_option("--algorithms", algorithms, "vdnn-conv, vdnn-all: fastest, or smallest in workspace")->capture_default_str();
+  app.add_option("--algorithms", algorithms, "vdnn-conv, vdnn-all: fastest, or smallest in workspace")
+      ->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
-  app.add_option("--allow", allow,
-                 "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
-                 "changed, batch norm over sub-batches")->capture_default_str();
+  app.add_option(
+         "--allow", allow,
+         "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
+         "changed, batch norm over sub-batches")
+      ->capture_default_str();
   app.add_flag("--one-lane", one_lane, "modnn: copies out and in share one link and take turns, as in the paper");
-  app.add_option("--batch-norm", batch_norm,
-                 "exact: in sub-batches too, batch norm has the statistics of the whole batch; plain: of the sub-batch, which "
-                 "--allow changed has to permit")->capture_default_str();
-  app.add_option("--sub-batch", sub_batch, "Cut the batch into sub-batches of this many samples; 0: the policy decides, as far as --allow goes")
+  app.add_option(
+         "--batch-norm", batch_norm,
+         "exact: in sub-batches too, batch norm has the statistics of the whole batch; plain: of the sub-batch, which "
+         "--allow changed has to permit")
+      ->capture_default_str();
+  app.add_option("--sub-batch", sub_batch,
+                 "Cut the batch into sub-batches of this many samples; 0: the policy decides, as far as --allow goes")
       ->capture_default_str();
 }
 
@@ -132,7 +145,8 @@ PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   options.recursion = recursion;
   options.algorithms = algorithms_from_name(algorithms);
   options.allowed = numerics_from_name(allow);
-  if (batch_norm != "plain" && batch_norm != "exact") throw Error("--batch-norm is plain or exact, not '{}'", batch_norm);
+  if (batch_norm != "plain" && batch_norm != "exact")
+    throw Error("--batch-norm is plain or exact, not '{}'", batch_norm);
   options.one_lane = one_lane;
   options.exact_batch_norm = batch_norm == "exact";
   if (sub_batch < 0) throw Error("--sub-batch {} is negative", sub_batch);
@@ -145,14 +159,17 @@ void StepArguments::add_to(CLI::App& app) {
                "Batch norm, addition and relu as one task, small parameters updated together (default, but not under "
                "the rules superneurons)");
   app.add_option("--batch", batch, "Samples per step")->capture_default_str();
-  app.add_option("--rules", rules, "Dependency rules: minimal (our kernels') or superneurons (the paper's)")->capture_default_str();
+  app.add_option("--rules", rules, "Dependency rules: minimal (our kernels') or superneurons (the paper's)")
+      ->capture_default_str();
   app.add_option("--optimizer", optimizer, "sgd, momentum, nesterov, adam or adamw")->capture_default_str();
   app.add_option("--momentum", momentum, "Of momentum and nesterov")->capture_default_str();
   app.add_option("--weight-decay", weight_decay, "Weight decay")->capture_default_str();
   app.add_option("--clip", clip, "Clip gradients to this norm; 0: never")->capture_default_str();
   app.add_option("--backend", backend, "cpu, cuda, reference or null");
   app.add_option("--threads", threads, "Compute threads; 0: all cores")->capture_default_str();
-  app.add_option("--precision", precision, "cuda: fp32; tf32, with products of floats in TF32; or bf16, with layer outputs in bfloat16 as well")->capture_default_str();
+  app.add_option("--precision", precision,
+                 "cuda: fp32; tf32, with products of floats in TF32; or bf16, with layer outputs in bfloat16 as well")
+      ->capture_default_str();
   app.add_flag("--deterministic,!--no-deterministic", deterministic,
                "cuda: every run, policy and budget gives the same bits (default); without it, algorithms follow the "
                "memory that is free");
@@ -166,12 +183,18 @@ Rules StepArguments::rule_set() const {
 
 OptimizerOptions StepArguments::optimizer_options() const {
   OptimizerOptions options;
-  if (optimizer == "sgd") options.kind = OptimizerKind::sgd;
-  else if (optimizer == "momentum") options.kind = OptimizerKind::momentum;
-  else if (optimizer == "nesterov") options.kind = OptimizerKind::nesterov;
-  else if (optimizer == "adam") options.kind = OptimizerKind::adam;
-  else if (optimizer == "adamw") options.kind = OptimizerKind::adamw;
-  else throw Error("unknown optimizer '{}'; they are sgd, momentum, nesterov, adam and adamw", optimizer);
+  if (optimizer == "sgd")
+    options.kind = OptimizerKind::sgd;
+  else if (optimizer == "momentum")
+    options.kind = OptimizerKind::momentum;
+  else if (optimizer == "nesterov")
+    options.kind = OptimizerKind::nesterov;
+  else if (optimizer == "adam")
+    options.kind = OptimizerKind::adam;
+  else if (optimizer == "adamw")
+    options.kind = OptimizerKind::adamw;
+  else
+    throw Error("unknown optimizer '{}'; they are sgd, momentum, nesterov, adam and adamw", optimizer);
   if (!(momentum >= 0 && momentum < 1)) throw Error("--momentum {} is not in [0, 1)", momentum);
   if (!(weight_decay >= 0)) throw Error("--weight-decay {} is negative", weight_decay);
   if (!(clip >= 0)) throw Error("--clip {} is negative", clip);
@@ -198,7 +221,12 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
 }
 
 StepOptions StepArguments::options(bool training, const StepChoice& choice) const {
-  StepOptions options{.batch = batch, .rules = rule_set(), .training = training, .optimizer = optimizer_options(), .fuse = fuses(), .activations = activations()};
+  StepOptions options{.batch = batch,
+                      .rules = rule_set(),
+                      .training = training,
+                      .optimizer = optimizer_options(),
+                      .fuse = fuses(),
+                      .activations = activations()};
   choice.apply_to(options);
   return options;
 }
@@ -209,19 +237,20 @@ Step StepArguments::build(const NetworkPtr& network, bool inference, const StepC
   return step;
 }
 
-std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options, std::string_view other_ways) {
+std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options,
+                            std::string_view other_ways) {
   if (result.short_of != Tier::device) {
     const bool host = result.short_of == Tier::host;
     const auto& budget = host ? options.host_memory : options.disk_memory;
     const Bytes needed = host ? result.host_floor : result.disk_floor;
-    return fmt::format("{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
-                       "or more --memory",
-                       what, needed.count(), format_size(needed), tier_name(result.short_of),
-                       budget ? format_size(*budget) : "none");
+    return fmt::format(
+        "{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
+        "or more --memory",
+        what, needed.count(), format_size(needed), tier_name(result.short_of), budget ? format_size(*budget) : "none");
   }
   return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that{}", what,
-                     options.memory ? format_size(*options.memory) : "memory", result.floor.count(), format_size(result.floor),
-                     result.bottleneck_task, other_ways);
+                     options.memory ? format_size(*options.memory) : "memory", result.floor.count(),
+                     format_size(result.floor), result.bottleneck_task, other_ways);
 }
 
 }  // namespace tide

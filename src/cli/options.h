@@ -79,7 +79,8 @@ struct StepArguments {
 // "64x56x56"; throws an Error that quotes the text.
 [[nodiscard]] Shape parse_sample(const std::string& text);
 // The line for a budget that is too small: what does not fit, what would do, what else to try.
-[[nodiscard]] std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options,
+[[nodiscard]] std::string infeasible_text(const PlanResult& result, std::string_view what,
+                                          const PlannerOptions& options,
                                           std::string_view other_ways = ", use a smaller --batch, or try tide compare");
 
 }  // namespace tide

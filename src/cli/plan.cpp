@@ -27,7 +27,8 @@ struct PlanArguments {
   bool json = false;
 };
 
-ordered_json header(const PlanArguments& arguments, const Network& network, const std::optional<Bytes>& memory, bool feasible) {
+ordered_json header(const PlanArguments& arguments, const Network& network, const std::optional<Bytes>& memory,
+                    bool feasible) {
   return {{"model", network.name},
           {"batch", arguments.step.batch},
           {"policy", arguments.planner.policy},
@@ -36,8 +37,8 @@ ordered_json header(const PlanArguments& arguments, const Network& network, cons
           {"feasible", feasible}};
 }
 
-void print_json(const PlanArguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
-                double predicted, double ideal) {
+void print_json(const PlanArguments& arguments, const Network& network, const PlanResult& result,
+                const PlanSummary& summary, double predicted, double ideal) {
   const Plan& plan = *result.plan;
   ordered_json out = header(arguments, network, plan.memory, true);
   out["numerics"] = numerics_name(plan.numerics);
@@ -64,7 +65,8 @@ void print_json(const PlanArguments& arguments, const Network& network, const Pl
   out["check_seconds"] = result.check_seconds;
   ordered_json classes;
   for (int c = 0; c < kTensorClasses; ++c)
-    classes[std::string(class_name(static_cast<TensorClass>(c)))] = summary.classes[static_cast<std::size_t>(c)].count();
+    classes[std::string(class_name(static_cast<TensorClass>(c)))] =
+        summary.classes[static_cast<std::size_t>(c)].count();
   classes["workspace"] = summary.workspace_at_peak.count();
   out["classes"] = classes;
   out["steps"] = ordered_json::array();
@@ -77,39 +79,46 @@ void print_json(const PlanArguments& arguments, const Network& network, const Pl
   fmt::print("{}\n", out.dump(2));
 }
 
-void print_text(const PlanArguments& arguments, const Network& network, const PlanResult& result, const PlanSummary& summary,
-                double predicted, const std::string& source) {
+void print_text(const PlanArguments& arguments, const Network& network, const PlanResult& result,
+                const PlanSummary& summary, double predicted, const std::string& source) {
   const Plan& plan = *result.plan;
   fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
-             arguments.inference ? "forward only" : "one training step", arguments.planner.policy, arguments.step.rules);
-  const std::string budget =
-      plan.memory ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory),
-                                100 * static_cast<double>(summary.peak_bytes.count()) / static_cast<double>(plan.memory->count()))
-                  : "";
-  fmt::print("  peak memory      {}{}: {} bytes by address\n", format_size(summary.peak_bytes), budget, summary.peak_bytes.count());
+             arguments.inference ? "forward only" : "one training step", arguments.planner.policy,
+             arguments.step.rules);
+  const std::string budget = plan.memory ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory),
+                                                       100 * static_cast<double>(summary.peak_bytes.count()) /
+                                                           static_cast<double>(plan.memory->count()))
+                                         : "";
+  fmt::print("  peak memory      {}{}: {} bytes by address\n", format_size(summary.peak_bytes), budget,
+             summary.peak_bytes.count());
   fmt::print("  most alive       {} at {}\n", format_size(summary.peak_live_bytes), summary.peak_live_task);
   fmt::print("  data tensors     {} with {} in all; at most {} alive, at step {} ({})\n", summary.data_tensors,
-             format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step, summary.peak_task);
+             format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step,
+             summary.peak_task);
   if (summary.rounds > 1)
     fmt::print("  sub-batches      {} rounds of {} samples; gradients are added up: numerics {}\n", summary.rounds,
                sub_batch_of(plan), numerics_name(plan.numerics));
   else if (sub_batch_of(plan) < batch_of(plan))
     fmt::print("  sub-batches      {} samples at a time between batch norms, which have all {}: numerics {}\n",
                sub_batch_of(plan), batch_of(plan), numerics_name(plan.numerics));
-  fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", summary.tasks, summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
+  fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", summary.tasks,
+             summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   if (!summary.host_peak_bytes.is_zero())
-    fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n", format_size(summary.host_peak_bytes),
-               summary.host_peak_bytes.count(), summary.resting_bytes.is_zero() ? "none" : format_size(summary.resting_bytes));
+    fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n",
+               format_size(summary.host_peak_bytes), summary.host_peak_bytes.count(),
+               summary.resting_bytes.is_zero() ? "none" : format_size(summary.resting_bytes));
   fmt::print("  predicted step   {:.3g} s, {}\n", predicted, source);
   fmt::print("  planned in       {:.3g} s, checked in {:.3g} s: valid\n\n", result.plan_seconds, result.check_seconds);
   Table table({{"at the peak"}, {"bytes", Align::right}, {"", Align::right}});
   for (int c = 0; c < kTensorClasses; ++c) {
     const Bytes bytes = summary.classes[static_cast<std::size_t>(c)];
     if (!bytes.is_zero())
-      table.add({std::string(class_name(static_cast<TensorClass>(c))), fmt::format("{}", bytes.count()), format_size(bytes)});
+      table.add(
+          {std::string(class_name(static_cast<TensorClass>(c))), fmt::format("{}", bytes.count()), format_size(bytes)});
   }
   if (!summary.workspace_at_peak.is_zero())
-    table.add({"workspace", fmt::format("{}", summary.workspace_at_peak.count()), format_size(summary.workspace_at_peak)});
+    table.add(
+        {"workspace", fmt::format("{}", summary.workspace_at_peak.count()), format_size(summary.workspace_at_peak)});
   fmt::print("{}", table.text());
   if (!arguments.save.empty()) fmt::print("\nsaved to {}\n", arguments.save);
 }
@@ -118,7 +127,9 @@ int run(const PlanArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
   const Policy& policy = find_policy(arguments.planner.policy);
-  const auto build = [&](const StepChoice& choice) { return arguments.cost.build(arguments.step, network, arguments.inference, choice); };
+  const auto build = [&](const StepChoice& choice) {
+    return arguments.cost.build(arguments.step, network, arguments.inference, choice);
+  };
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
   const double ideal = ideal_seconds(build({}), cost);

@@ -28,8 +28,8 @@ void Progress::on_step(const StepInfo& info) {
     const std::int64_t full = info.step * kWidth / info.total_steps;
     std::string bar;
     for (std::int64_t i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
-    fmt::print(stream_, "\r\033[K{} step {}/{}  loss {:.4f}  lr {:.3g}  {:.0f} img/s", bar, info.step, info.total_steps, info.loss,
-               info.learning_rate, info.images_per_second);
+    fmt::print(stream_, "\r\033[K{} step {}/{}  loss {:.4f}  lr {:.3g}  {:.0f} img/s", bar, info.step, info.total_steps,
+               info.loss, info.learning_rate, info.images_per_second);
     bar_shown_ = true;
   } else {
     // A log wants a line now and then, however long or short the run is.
@@ -47,7 +47,8 @@ void Progress::on_epoch(const EpochInfo& info) {
   clear_bar();
   fmt::print(stream_, "epoch {:>3}  loss {:.4f}  accuracy {:6.2f}%", info.epoch, info.loss, 100 * info.accuracy);
   if (info.validation)
-    fmt::print(stream_, "  held out: loss {:.4f}  accuracy {:6.2f}%", info.validation->loss, 100 * info.validation->accuracy);
+    fmt::print(stream_, "  held out: loss {:.4f}  accuracy {:6.2f}%", info.validation->loss,
+               100 * info.validation->accuracy);
   fmt::print(stream_, "  ({:.1f} s)\n", info.seconds);
   std::fflush(stream_);
 }

@@ -30,7 +30,8 @@ struct Paper {
   std::span<const Experiment> (*experiments)();
 };
 constexpr Paper kPapers[] = {
-    {"superneurons", "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)",
+    {"superneurons",
+     "Wang et al., SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks (PPoPP 2018)",
      superneurons_experiments},
     {"sublinear", "Chen et al., Training Deep Nets with Sublinear Memory Cost (2016)", sublinear_experiments},
     {"modnn", "Chen et al., moDNN: Memory Optimal DNN Training on GPUs (DATE 2018)", modnn_experiments},

@@ -19,7 +19,8 @@ struct SummaryArguments {
 
 std::int64_t parameters_of(const Network& network, const Layer& layer) {
   std::int64_t total = 0;
-  for (const ParameterId id : layer.parameters) total = checked_add(total, network.parameters[id.index()].shape.elements());
+  for (const ParameterId id : layer.parameters)
+    total = checked_add(total, network.parameters[id.index()].shape.elements());
   return total;
 }
 
@@ -42,7 +43,12 @@ int run(const SummaryArguments& arguments) {
     flops[step.tasks[t].layer.index()] += work;
     total_flops += work;
   }
-  Table table({{"layer"}, {"kind"}, {"from"}, {"output", Align::right}, {"bytes", Align::right}, {"parameters", Align::right},
+  Table table({{"layer"},
+               {"kind"},
+               {"from"},
+               {"output", Align::right},
+               {"bytes", Align::right},
+               {"parameters", Align::right},
                {"MFLOP", Align::right}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Bytes activations;
@@ -52,8 +58,9 @@ int run(const SummaryArguments& arguments) {
     for (const Shape& shape : layer.outputs) bytes += bytes_of(shape.with_batch(arguments.batch), DataType::f32);
     activations += bytes;
     const std::int64_t parameters = parameters_of(*network, layer);
-    const std::string output = layer.outputs.size() == 1 ? sample_text(layer.outputs[0])
-                                                         : fmt::format("{} of {}", layer.outputs.size(), sample_text(layer.outputs[0]));
+    const std::string output = layer.outputs.size() == 1
+                                   ? sample_text(layer.outputs[0])
+                                   : fmt::format("{} of {}", layer.outputs.size(), sample_text(layer.outputs[0]));
     table.add({layer.name, std::string(kind_name(layer.kind)), inputs_of(*network, layer), output, format_size(bytes),
                parameters == 0 ? "" : fmt::format("{}", parameters), fmt::format("{:.1f}", flops[l] / 1e6)});
     list.push_back({{"name", layer.name},

@@ -45,13 +45,18 @@ struct TrainArguments {
 
 Schedule schedule_of(const TrainArguments& arguments) {
   Schedule schedule;
-  if (arguments.schedule == "constant") schedule.kind = ScheduleKind::constant;
-  else if (arguments.schedule == "step") schedule.kind = ScheduleKind::step;
-  else if (arguments.schedule == "cosine") schedule.kind = ScheduleKind::cosine;
-  else throw Error("unknown schedule '{}'; they are constant, step and cosine", arguments.schedule);
+  if (arguments.schedule == "constant")
+    schedule.kind = ScheduleKind::constant;
+  else if (arguments.schedule == "step")
+    schedule.kind = ScheduleKind::step;
+  else if (arguments.schedule == "cosine")
+    schedule.kind = ScheduleKind::cosine;
+  else
+    throw Error("unknown schedule '{}'; they are constant, step and cosine", arguments.schedule);
   if (!(arguments.learning_rate > 0)) throw Error("--lr {} is not a positive number", arguments.learning_rate);
   if (arguments.warmup < 0) throw Error("--warmup {} is negative", arguments.warmup);
-  if (schedule.kind == ScheduleKind::step && arguments.step_every < 1) throw Error("--schedule step needs --step-every, in steps");
+  if (schedule.kind == ScheduleKind::step && arguments.step_every < 1)
+    throw Error("--schedule step needs --step-every, in steps");
   schedule.base = arguments.learning_rate;
   schedule.warmup_steps = arguments.warmup;
   schedule.step_every = arguments.step_every;
@@ -79,7 +84,8 @@ NetworkPtr adapt(const NetworkPtr& original, const TrainArguments& arguments) {
     }
   }
   for (std::size_t i = 0; i < matched.size(); ++i)
-    if (!matched[i]) throw Error("--freeze '{}' matches no layer of {}; see tide summary", arguments.freeze[i], original->name);
+    if (!matched[i])
+      throw Error("--freeze '{}' matches no layer of {}; see tide summary", arguments.freeze[i], original->name);
   for (Parameter& parameter : network->parameters) parameter.frozen = true;
   for (const Layer& layer : network->layers)
     if (!layer.frozen)
@@ -110,8 +116,11 @@ BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
   if (budget.memory.starts_with(kTotal)) {
     const Bytes total = parse_size(budget.memory.substr(kTotal.size()));
     const std::optional<Bytes> used = step.make()->used_memory();  // the recorded step is planned for later
-    if (!used) throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size", budget.memory);
-    if (*used >= total) throw Error("--memory {}: context and libraries alone take {}", budget.memory, format_size(*used));
+    if (!used)
+      throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size",
+                  budget.memory);
+    if (*used >= total)
+      throw Error("--memory {}: context and libraries alone take {}", budget.memory, format_size(*used));
     budget.memory = fmt::format("{}", (total - *used).count());
     return budget;
   }
@@ -127,7 +136,8 @@ int run(const TrainArguments& arguments) {
   const NetworkPtr network = adapt(arguments.model.load(), arguments);
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
-  TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed, schedule_of(arguments)};
+  TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
+                          schedule_of(arguments)};
   SessionOptions session_options;
   session_options.backend = arguments.step.backend_name();
   session_options.threads = arguments.step.threads;
@@ -143,7 +153,8 @@ int run(const TrainArguments& arguments) {
   if (arguments.guard) session_options.executor.guard = true;
   if (!arguments.link.empty()) session_options.executor.link_bytes_per_second = parse_link_rate(arguments.link);
   // A device of its own is worth measuring; on a processor times drift with what else runs.
-  session_options.measure = arguments.profile == "auto" || (arguments.profile.empty() && session_options.backend == "cuda");
+  session_options.measure =
+      arguments.profile == "auto" || (arguments.profile.empty() && session_options.backend == "cuda");
   if (!arguments.profile.empty() && arguments.profile != "auto" && arguments.profile != "none")
     session_options.cost = load_profile(arguments.profile, session_options.executor.link_bytes_per_second);
   if (!arguments.spill.empty()) use_disk(arguments.spill, session_options);
@@ -168,15 +179,16 @@ int run(const TrainArguments& arguments) {
   const PlanSummary summary = summarize(session.plan(full));
   const double predicted = simulate(session.plan(full), session.cost()).seconds;
   std::FILE* const out = arguments.json ? stderr : stdout;
-  fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(), arguments.step.batch,
-             session.plan(full).policy, data.train->name(), session.backend().description());
+  fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(),
+             arguments.step.batch, session.plan(full).policy, data.train->name(), session.backend().description());
   const std::int64_t samples = sub_batch_of(session.plan(full));
   if (samples < arguments.step.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(session.plan(full).numerics));
-  fmt::print(out, "planned peak {}{}{}{}\n", format_size(summary.peak_bytes),
-             session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
-             session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
-             session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+  fmt::print(
+      out, "planned peak {}{}{}{}\n", format_size(summary.peak_bytes),
+      session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
+      session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
+      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
 
   if (const std::string missing = missing_text(session.cost()); !missing.empty() && session_options.cost)
     fmt::print(stderr, "tide: planned with {}{}\n", arguments.profile, missing);
@@ -209,7 +221,8 @@ int run(const TrainArguments& arguments) {
                                   {"recomputed_tasks", summary.recomputed_tasks},
                                   {"sub_batch", samples},
                                   {"numerics", numerics_name(session.plan(full).numerics)}};
-    if (const std::optional<Bytes> used = session.backend().used_memory()) result["device_bytes_in_use"] = used->count();
+    if (const std::optional<Bytes> used = session.backend().used_memory())
+      result["device_bytes_in_use"] = used->count();
     fmt::print("{}\n", result.dump(2));
   } else {
     fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {}\n", report.steps, images,
@@ -244,8 +257,10 @@ Command train_command(CLI::App& root) {
   app->add_option("--label-smoothing", arguments->label_smoothing, "Weight taken from the right class for all");
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
-  app->add_option("--profile", arguments->profile, "Plan with the measured times of this file (see tide profile); auto: measured now where no earlier run did (the "
-                  "default of cuda); none: modelled");
+  app->add_option(
+      "--profile", arguments->profile,
+      "Plan with the measured times of this file (see tide profile); auto: measured now where no earlier run did (the "
+      "default of cuda); none: modelled");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
   app->add_option("--spill", arguments->spill,

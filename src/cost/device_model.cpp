@@ -41,11 +41,12 @@ double passes(const Step& step, const Task& task) {
   for (const Operand& operand : step.operands_of(task)) {
     if (operand.role == Role::dy) ++gradients;
     if (operand.role == Role::dx) ++results;
-    if (operand.role == Role::x || operand.role == Role::y || operand.role == Role::dy || operand.role == Role::dx) ++large;
+    if (operand.role == Role::x || operand.role == Role::y || operand.role == Role::dy || operand.role == Role::dx)
+      ++large;
   }
-  if (forward) return (large + 1) / large;                 // x twice
+  if (forward) return (large + 1) / large;                  // x twice
   if (results < 2) return (large + gradients + 1) / large;  // x and the gradients twice
-  return (large + 2) / large;                              // x and the second input's gradient twice
+  return (large + 2) / large;                               // x and the second input's gradient twice
 }
 
 double product_share(const Step& step, const Task& task) {
@@ -70,8 +71,7 @@ double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algori
   const bool product = step.layer_kind(task) == LayerKind::fully_connected && task.kind != TaskKind::update &&
                        task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
   const double rate = product ? matrix_rate(device_, step) * product_share(step, task) : scalar_rate(device_);
-  return std::max(work.flops / rate,
-                  work.bytes * passes(step, task) / device_.memory_bytes_per_second) +
+  return std::max(work.flops / rate, work.bytes * passes(step, task) / device_.memory_bytes_per_second) +
          device_.launch_seconds;
 }
 

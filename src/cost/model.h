@@ -20,16 +20,16 @@ class CostModel {
 // A device as a few rates. A catalogue of real ones is in devices.h.
 struct Device {
   std::string name;
-  double flops_per_second = 0;         // that a good kernel reaches, not the data sheet's
+  double flops_per_second = 0;  // that a good kernel reaches, not the data sheet's
   double memory_bytes_per_second = 0;
-  double launch_seconds = 0;           // per task
-  double link_bytes_per_second = 0;    // to host memory, each way
+  double launch_seconds = 0;         // per task
+  double link_bytes_per_second = 0;  // to host memory, each way
   double disk_bytes_per_second = 0;
   // Outside matrix units, where the device has such; 0: as flops_per_second.
   double fp32_flops_per_second = 0;
-  double bf16_flops_per_second = 0;    // of steps in bf16; 0: as flops_per_second
-  double winograd_share = 1;           // of the efficiency it usually has
-  Bytes memory{};                      // 0: not known
+  double bf16_flops_per_second = 0;  // of steps in bf16; 0: as flops_per_second
+  double winograd_share = 1;         // of the efficiency it usually has
+  Bytes memory{};                    // 0: not known
 };
 
 // A plain server core pair: what `tide` plans for when nothing else is said.

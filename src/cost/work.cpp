@@ -55,10 +55,12 @@ Work work_of(const Step& step, TaskId id) {
     work.bytes += static_cast<double>(step.storage(step.tensor(operand.tensor).storage).bytes.count()) *
                   (operand.access == Access::accumulate ? 2 : 1);
   }
-  const bool weighted = kind == LayerKind::convolution || kind == LayerKind::transposed_convolution ||
-                        kind == LayerKind::fully_connected;
-  const bool layer_task = task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
-  work.flops = weighted && layer_task ? weighted_flops(step, task) : largest * (layer_task ? flops_per_element(kind) : 4);
+  const bool weighted =
+      kind == LayerKind::convolution || kind == LayerKind::transposed_convolution || kind == LayerKind::fully_connected;
+  const bool layer_task =
+      task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+  work.flops =
+      weighted && layer_task ? weighted_flops(step, task) : largest * (layer_task ? flops_per_element(kind) : 4);
   return work;
 }
 

@@ -9,7 +9,8 @@ namespace tide {
 Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const ExecutorOptions& options) {
   // What rests in host memory does so from phase to phase.
   const Bytes host = summarize(plan).host_peak_bytes;
-  if (tiers.host == nullptr && plan.phases.size() > 1 && !host.is_zero()) own_host_ = std::make_unique<Arena>(backend, host, Tier::host);
+  if (tiers.host == nullptr && plan.phases.size() > 1 && !host.is_zero())
+    own_host_ = std::make_unique<Arena>(backend, host, Tier::host);
   const Tiers shared(tiers.device, own_host_ ? own_host_.get() : tiers.host, tiers.disk);
   for (const Phase& phase : plan.phases) {
     const std::int64_t samples = phase.step->options.part == Part::update ? 0 : phase.step->options.batch;

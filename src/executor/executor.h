@@ -68,8 +68,8 @@ class Executor {
   std::vector<std::unique_ptr<PhaseExecutor>> phases_;
   // A batch that was cut: its rounds in order, and what they take their samples from.
   std::vector<Round> rounds_;
-  std::vector<std::int32_t> repeats_;  // by phase
-  std::vector<std::vector<std::span<float>>> inputs_;         // by phase
+  std::vector<std::int32_t> repeats_;                          // by phase
+  std::vector<std::vector<std::span<float>>> inputs_;          // by phase
   std::vector<std::vector<std::span<std::int32_t>>> targets_;  // by phase: for labels
   std::int64_t batch_ = 0;
   std::vector<float> input_;

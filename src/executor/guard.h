@@ -31,7 +31,7 @@ class Guard {
   struct Region {
     std::byte* address = nullptr;
     std::size_t bytes = 0, aligned = 0;
-    StorageId storage;  // invalid: a workspace
+    StorageId storage;   // invalid: a workspace
     bool keeps = false;  // holds a value when the step starts
   };
 
@@ -45,8 +45,8 @@ class Guard {
   void check(const Region& region, const Who& who) const;
 
   const Phase& phase_;
-  std::vector<Region> regions_;                       // by residency
-  std::vector<Region> workspaces_;                    // by op; address null: none
+  std::vector<Region> regions_;                                      // by residency
+  std::vector<Region> workspaces_;                                   // by op; address null: none
   std::vector<std::vector<std::uint32_t>> begins_, ends_, touched_;  // by op: residencies
   std::vector<std::uint32_t> entries_, exits_;                       // there before and after the step
 };

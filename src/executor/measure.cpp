@@ -277,7 +277,8 @@ void measure_link(Backend& backend, double link_bytes_per_second, LinkSpeed& out
   forth.join();
   if (link_bytes_per_second > 0) return;
   for (LinkSpeed* const way : {&out, &in})
-    if (const double latency = recorded_latency(backend, device, host, way == &out, way->bytes_per_second); latency >= 0)
+    if (const double latency = recorded_latency(backend, device, host, way == &out, way->bytes_per_second);
+        latency >= 0)
       way->latency_seconds = latency;
 }
 

@@ -52,7 +52,8 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
 Bytes input_bytes(const Step& step) {
   Bytes sum;
   for (const Storage& storage : step.storages)
-    if (storage.entry.valid() && step.tensor(storage.entry).tensor_class == TensorClass::input) sum += storage.bytes.aligned();
+    if (storage.entry.valid() && step.tensor(storage.entry).tensor_class == TensorClass::input)
+      sum += storage.bytes.aligned();
   return sum;
 }
 
@@ -139,7 +140,7 @@ void PhaseExecutor::prepare() {
 }
 
 void PhaseExecutor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current,
-                            Prepared& prepared) const {
+                                 Prepared& prepared) const {
   const auto address = [&](Tier tier) { return current[static_cast<std::size_t>(tier)][op.storage.index()]; };
   prepared.copy_bytes = phase_->step->storage(op.storage).bytes;
   prepared.copy_from = locate(op.from, address(op.from));
@@ -169,7 +170,8 @@ void PhaseExecutor::stage_entries(Bytes input_ahead) {
     entries.push_back(
         {r.storage, locate(r.tier, r.address), step.storage(r.storage).bytes, kind == TensorClass::input});
   }
-  staging_ = std::make_unique<Staging>(backend_, std::move(entries), input_ahead.is_zero() ? nullptr : arena_.at(input_ahead));
+  staging_ =
+      std::make_unique<Staging>(backend_, std::move(entries), input_ahead.is_zero() ? nullptr : arena_.at(input_ahead));
 }
 
 // What the plan says about order becomes that of the queue: lanes keep theirs, waits are kept

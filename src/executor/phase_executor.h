@@ -138,7 +138,8 @@ class PhaseExecutor {
     std::vector<std::span<Value>> found;
     for (const Tensor& tensor : phase_->step->tensors)
       if (tensor.tensor_class == TensorClass::input && tensor.role == role)
-        found.push_back({reinterpret_cast<Value*>(host_view(tensor.storage)), static_cast<std::size_t>(tensor.shape.elements())});
+        found.push_back(
+            {reinterpret_cast<Value*>(host_view(tensor.storage)), static_cast<std::size_t>(tensor.shape.elements())});
     return found;
   }
   void find_memory(const Tiers& tiers);
@@ -178,7 +179,7 @@ class PhaseExecutor {
   Clock::time_point start_;
   Timeline timeline_;
   std::unique_ptr<StepQueue> queue_;  // null: op by op
-  std::unique_ptr<Lanes> lanes_;  // null: one lane only, a guard or a queue. Last: its threads use all of the above
+  std::unique_ptr<Lanes> lanes_;      // null: one lane only, a guard or a queue. Last: its threads use all of the above
 };
 
 }  // namespace tide

@@ -8,7 +8,8 @@
 namespace tide {
 
 BlockPool::BlockPool(Bytes capacity, Bytes block) : block_(block.count()) {
-  if (block_ <= 0 || block_ % kAlignment != 0) throw Error("a pool of {}-byte blocks is not possible; blocks are multiples of {}", block_, kAlignment);
+  if (block_ <= 0 || block_ % kAlignment != 0)
+    throw Error("a pool of {}-byte blocks is not possible; blocks are multiples of {}", block_, kAlignment);
   capacity_ = capacity.count() / block_ * block_;
   if (capacity_ > 0) holes_.emplace(0, capacity_);
 }
@@ -62,7 +63,8 @@ std::optional<BlockPool::Node> BlockPool::allocate_at(Bytes address, Bytes bytes
 }
 
 void BlockPool::release(NodeId id) {
-  if (id >= nodes_.size() || nodes_[id].bytes == 0) throw Error("node {} of the memory pool is released, but it is not allocated", id);
+  if (id >= nodes_.size() || nodes_[id].bytes == 0)
+    throw Error("node {} of the memory pool is released, but it is not allocated", id);
   const Entry entry = nodes_[id];
   nodes_[id] = {};
   recycled_.push_back(id);

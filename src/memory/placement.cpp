@@ -46,7 +46,8 @@ struct Placed {
 };
 
 // The lowest gap of `size` bytes at or above `floor` among `placed`, which is sorted by address.
-std::int64_t find_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size, std::int64_t floor) {
+std::int64_t find_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size,
+                      std::int64_t floor) {
   // Which of the others meet it is anyone's guess: they are picked block by block without a jump.
   constexpr std::size_t kBlock = 64;
   std::array<std::uint32_t, kBlock> meeting{};
@@ -56,7 +57,8 @@ std::int64_t find_gap(const std::vector<Placed>& placed, const Interval& interva
     const std::size_t end = std::min(block + kBlock, placed.size());
     for (std::size_t k = block; k < end; ++k) {
       meeting[count] = static_cast<std::uint32_t>(k);
-      count += static_cast<std::size_t>(placed[k].last >= interval.first) & static_cast<std::size_t>(placed[k].first <= interval.last);
+      count += static_cast<std::size_t>(placed[k].last >= interval.first) &
+               static_cast<std::size_t>(placed[k].first <= interval.last);
     }
     for (std::size_t k = 0; k < count; ++k) {
       const Placed& other = placed[meeting[k]];
@@ -182,7 +184,8 @@ void place_layered(std::span<const Interval> intervals, const Order& order, Plac
 
 Bytes peak_of(std::span<const Interval> intervals, const Placement& placement) {
   Bytes peak;
-  for (std::size_t i = 0; i < intervals.size(); ++i) peak = std::max(peak, placement.addresses[i] + size_of(intervals[i]));
+  for (std::size_t i = 0; i < intervals.size(); ++i)
+    peak = std::max(peak, placement.addresses[i] + size_of(intervals[i]));
   return peak;
 }
 
@@ -260,7 +263,8 @@ Placement place_until(std::span<const Interval> intervals, Bytes enough, int rou
   // Further rounds only where they are cheap and there is something to gain.
   constexpr std::size_t kImproveLimit = 1500;
   const bool worthwhile = best.peak.count() - best.lower_bound.count() > best.lower_bound.count() / 500;
-  if (intervals.size() <= kImproveLimit && worthwhile) improve(intervals, std::max(enough, best.lower_bound), rounds, best);
+  if (intervals.size() <= kImproveLimit && worthwhile)
+    improve(intervals, std::max(enough, best.lower_bound), rounds, best);
   return best;
 }
 

@@ -20,7 +20,8 @@ class Skyline {
  private:
   [[nodiscard]] std::int64_t highest(std::size_t node, std::size_t begin, std::size_t end, std::size_t from,
                                      std::size_t to) const;
-  void raise(std::size_t node, std::size_t begin, std::size_t end, std::size_t from, std::size_t to, std::int64_t height);
+  void raise(std::size_t node, std::size_t begin, std::size_t end, std::size_t from, std::size_t to,
+             std::int64_t height);
 
   std::size_t positions_;
   std::vector<std::int64_t> highest_;  // of the node's range

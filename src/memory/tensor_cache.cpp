@@ -26,7 +26,8 @@ void TensorCache::insert(Key key, Bytes address, Bytes bytes) {
   if (contains(key)) throw Error("tensor {} is in the cache already", key);
   const std::size_t at = slot(address.count());
   const bool hits_next = at < by_address_.size() && entries_[by_address_[at]].address < (address + bytes).count();
-  const bool hits_previous = at > 0 && entries_[by_address_[at - 1]].address + entries_[by_address_[at - 1]].bytes > address.count();
+  const bool hits_previous =
+      at > 0 && entries_[by_address_[at - 1]].address + entries_[by_address_[at - 1]].bytes > address.count();
   if (hits_next || hits_previous || (address + bytes).count() > capacity_)
     throw Error("tensor {} would lie over another in the cache, or outside it", key);
   gaps_.erase(gaps_.find(gap(at)));

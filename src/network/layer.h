@@ -60,7 +60,7 @@ struct Window {
 struct InputOptions {
   Shape sample;  // batch 1
 };
-struct ConvolutionOptions {  // transposed convolution too
+struct ConvolutionOptions {   // transposed convolution too
   std::int64_t channels = 0;  // of the output
   Window window = {};
   std::int64_t groups = 1;
@@ -121,11 +121,11 @@ struct Layer {
   std::string name;
   std::vector<Value> inputs;
   LayerOptions options;
-  std::vector<Shape> outputs;            // sample shapes, batch 1
-  std::vector<ParameterId> parameters;   // weight, bias; or scale, shift (batch norm)
-  std::vector<ParameterId> statistics;   // running mean and variance (batch norm)
-  bool frozen = false;                   // its parameters are not trained
-  int mirror = 0;                        // how often its output may be recomputed (sublinear policy)
+  std::vector<Shape> outputs;           // sample shapes, batch 1
+  std::vector<ParameterId> parameters;  // weight, bias; or scale, shift (batch norm)
+  std::vector<ParameterId> statistics;  // running mean and variance (batch norm)
+  bool frozen = false;                  // its parameters are not trained
+  int mirror = 0;                       // how often its output may be recomputed (sublinear policy)
 
   template <typename Options>
   [[nodiscard]] const Options& as() const {

@@ -43,7 +43,9 @@ class Fingerprint {
   void operator()(const LrnOptions& options) {
     add(options.size), add(options.alpha), add(options.beta), add(options.k);
   }
-  void operator()(const BatchNormOptions& options) { add(options.epsilon), add(options.momentum), add(options.relu ? 1.0 : 0.0); }
+  void operator()(const BatchNormOptions& options) {
+    add(options.epsilon), add(options.momentum), add(options.relu ? 1.0 : 0.0);
+  }
   void operator()(const DropoutOptions& options) { add(options.rate); }
   void operator()(const SplitOptions& options) {
     add(static_cast<std::int64_t>(options.channels.size()));

@@ -22,7 +22,8 @@ bool same(const Task& a, const Task& b) {
   if (a.in_place.size() != b.in_place.size()) return false;
   for (std::size_t i = 0; i < a.in_place.size(); ++i)
     if (a.in_place[i].source != b.in_place[i].source || a.in_place[i].target != b.in_place[i].target) return false;
-  return a.kind == b.kind && a.layer == b.layer && a.first_sample == b.first_sample && a.first_operand == b.first_operand && a.operand_count == b.operand_count;
+  return a.kind == b.kind && a.layer == b.layer && a.first_sample == b.first_sample &&
+         a.first_operand == b.first_operand && a.operand_count == b.operand_count;
 }
 
 bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {
@@ -63,7 +64,8 @@ void bind(Phase& phase, Step fresh) {
 Plan bind_plan(Plan plan, const Step& whole, const std::function<Step(std::int64_t samples, Part part)>& cut) {
   const std::string wanted = fingerprint_of(whole);
   if (plan.fingerprint != wanted)
-    throw Error("the plan was made for [{}], this run is [{}]; make it again with tide plan --save", plan.fingerprint, wanted);
+    throw Error("the plan was made for [{}], this run is [{}]; make it again with tide plan --save", plan.fingerprint,
+                wanted);
   require_valid(plan);
   if (plan.phases.size() > 1 && plan.phases.back().step->options.batch != whole.options.batch) differ("the batches");
   for (Phase& phase : plan.phases) {

@@ -11,6 +11,7 @@ namespace tide {
 // The plan with the steps made here, which have their network, in place of the tables it was saved with:
 // `whole`, or what `cut` makes where its batch is cut.
 // Throws an Error that says what differs; the result has passed the checker.
-[[nodiscard]] Plan bind_plan(Plan plan, const Step& whole, const std::function<Step(std::int64_t samples, Part part)>& cut);
+[[nodiscard]] Plan bind_plan(Plan plan, const Step& whole,
+                             const std::function<Step(std::int64_t samples, Part part)>& cut);
 
 }  // namespace tide

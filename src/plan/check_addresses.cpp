@@ -64,8 +64,8 @@ class Sweep {
   }
 
   void report(const Claim& old, const Claim& claim) {
-    findings_.add(FindingKind::overlap, "{} at {}..{} and {} at {}..{} may be alive together at {}", name(old), old.begin,
-                  old.end, name(claim), claim.begin, claim.end, op_name(phase_, claim.first));
+    findings_.add(FindingKind::overlap, "{} at {}..{} and {} at {}..{} may be alive together at {}", name(old),
+                  old.begin, old.end, name(claim), claim.begin, claim.end, op_name(phase_, claim.first));
   }
 
   [[nodiscard]] std::string name(const Claim& claim) const {
@@ -89,7 +89,8 @@ void check_addresses(const Phase& phase, const std::vector<Clock>& clocks, const
       const Residency& residency = phase.residencies[r];
       if (static_cast<int>(residency.tier) != tier) continue;
       const std::int64_t begin = residency.address.count();
-      claims.push_back({residency.first, static_cast<std::int32_t>(r), begin, begin + aligned_bytes(phase, residency).count(),
+      claims.push_back({residency.first, static_cast<std::int32_t>(r), begin,
+                        begin + aligned_bytes(phase, residency).count(),
                         residency.last >= static_cast<std::int32_t>(phase.ops.size())});
     }
     if (static_cast<Tier>(tier) == Tier::device) {

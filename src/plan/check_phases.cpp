@@ -19,9 +19,11 @@ std::vector<Kept> kept_by(const Phase& phase) {
   std::vector<Kept> kept;
   for (const Residency& r : phase.residencies) {
     const Storage& storage = phase.step->storage(r.storage);
-    if (r.first == kEntry && storage.persistent && storage.tensor_class != TensorClass::metric) kept.push_back({r.storage, r.tier, r.address});
+    if (r.first == kEntry && storage.persistent && storage.tensor_class != TensorClass::metric)
+      kept.push_back({r.storage, r.tier, r.address});
   }
-  std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return std::pair(a.storage, a.tier) < std::pair(b.storage, b.tier); });
+  std::sort(kept.begin(), kept.end(),
+            [](const Kept& a, const Kept& b) { return std::pair(a.storage, a.tier) < std::pair(b.storage, b.tier); });
   return kept;
 }
 
@@ -52,7 +54,8 @@ bool flows(const Storage& storage, Part part) {
   const bool gradient = storage.tensor_class == TensorClass::parameter_gradient;
   if (gradient && part == Part::first_round) return !storage.entry.valid();
   if (!storage.entry.valid()) return false;
-  return part == Part::update || storage.tensor_class == TensorClass::running_statistics || storage.entry == storage.exit;
+  return part == Part::update || storage.tensor_class == TensorClass::running_statistics ||
+         storage.entry == storage.exit;
 }
 
 }  // namespace
@@ -63,8 +66,8 @@ void check_phases(const Plan& plan, Findings& findings) {
     return;
   }
   if (plan.numerics != numerics_of(plan))
-    findings.add(FindingKind::malformed, "the plan says that its numbers are {}, they are {}", numerics_name(plan.numerics),
-                 numerics_name(numerics_of(plan)));
+    findings.add(FindingKind::malformed, "the plan says that its numbers are {}, they are {}",
+                 numerics_name(plan.numerics), numerics_name(numerics_of(plan)));
   if (plan.phases.size() == 1) return;
   const std::int64_t batch = plan.phases.back().step->options.batch;
   std::int64_t left = batch;
@@ -86,18 +89,22 @@ void check_phases(const Plan& plan, Findings& findings) {
     const std::string_view part = part_name(step.options.part);
     const std::vector<Kept> kept = kept_by(phase);
     if (kept.size() != expected.size()) {
-      findings.add(FindingKind::bad_exit, "{} storages persist in the {}, {} in the {}", expected.size(), part_name(Part::first_round), kept.size(), part);
+      findings.add(FindingKind::bad_exit, "{} storages persist in the {}, {} in the {}", expected.size(),
+                   part_name(Part::first_round), kept.size(), part);
       return;
     }
     for (std::size_t k = 0; k < kept.size() && !findings.full(); ++k) {
       const auto name = [&] { return storage_name(step, kept[k].storage); };
       if (!same_storage(*first.step, expected[k].storage, step, kept[k].storage))
-        findings.add(FindingKind::bad_exit, "{} persists in the {} in the place of {}", name(), part, storage_name(*first.step, expected[k].storage));
+        findings.add(FindingKind::bad_exit, "{} persists in the {} in the place of {}", name(), part,
+                     storage_name(*first.step, expected[k].storage));
       else if (kept[k].tier != expected[k].tier || kept[k].address != expected[k].address)
-        findings.add(FindingKind::bad_exit, "{} is at {} of {} memory in the {}, at {} of {} memory before", name(), kept[k].address.count(),
-                     tier_name(kept[k].tier), part, expected[k].address.count(), tier_name(expected[k].tier));
+        findings.add(FindingKind::bad_exit, "{} is at {} of {} memory in the {}, at {} of {} memory before", name(),
+                     kept[k].address.count(), tier_name(kept[k].tier), part, expected[k].address.count(),
+                     tier_name(expected[k].tier));
       else if (!flows(step.storage(kept[k].storage), step.options.part))
-        findings.add(FindingKind::wrong_value, "{} does not have the value from round to round that the {} needs", name(), part);
+        findings.add(FindingKind::wrong_value, "{} does not have the value from round to round that the {} needs",
+                     name(), part);
     }
   }
 }

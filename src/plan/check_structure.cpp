@@ -28,7 +28,8 @@ void check_tables(const Step& step, Findings& findings) {
     const Storage& storage = step.storages[s];
     const bool needs_exit = storage.persistent;
     for (const TensorId id : {storage.entry, storage.exit})
-      if (id.valid() && (id.index() >= step.tensors.size() || step.tensor(id).storage != StorageId(s))) bad("storage", s);
+      if (id.valid() && (id.index() >= step.tensors.size() || step.tensor(id).storage != StorageId(s)))
+        bad("storage", s);
     if (needs_exit && !storage.exit.valid()) bad("storage", s);
   }
   for (std::size_t o = 0; o < step.operands.size(); ++o)
@@ -42,8 +43,9 @@ void check_tables(const Step& step, Findings& findings) {
   for (std::size_t t = 0; t < step.tasks.size(); ++t) {
     const Task& task = step.tasks[t];
     const bool operands_fit = std::uint64_t{task.first_operand} + task.operand_count <= step.operands.size();
-    if (!operands_fit || !within(task.layer, step.layer_names.size()) || task.algorithms >= step.algorithm_sets.size() ||
-        task.operand_count == 0 || task.step < 0 || task.step > 2 * step.layer_steps) {
+    if (!operands_fit || !within(task.layer, step.layer_names.size()) ||
+        task.algorithms >= step.algorithm_sets.size() || task.operand_count == 0 || task.step < 0 ||
+        task.step > 2 * step.layer_steps) {
       bad("task", t);
       continue;
     }
@@ -71,14 +73,16 @@ void check_ops(const Phase& phase, Findings& findings) {
         findings.add(FindingKind::malformed, "op {} runs a task or an algorithm that does not exist", i);
         continue;
       }
-      if (op.lane != Lane::compute) findings.add(FindingKind::malformed, "op {} runs a task outside the compute lane", i);
+      if (op.lane != Lane::compute)
+        findings.add(FindingKind::malformed, "op {} runs a task outside the compute lane", i);
       if (op.workspace.count() % kAlignment != 0)
-        findings.add(FindingKind::malformed, "op {} has a workspace at {}, which is not aligned", i, op.workspace.count());
+        findings.add(FindingKind::malformed, "op {} has a workspace at {}, which is not aligned", i,
+                     op.workspace.count());
       ++runs[op.task.index()];
     } else if (op.kind == OpKind::copy) {
       const bool tiers = static_cast<int>(op.from) < kTiers && static_cast<int>(op.to) < kTiers && op.from != op.to;
-      const bool direct_disk = tiers && (op.from == Tier::device || op.to == Tier::device) &&
-                               (op.from == Tier::disk || op.to == Tier::disk);
+      const bool direct_disk =
+          tiers && (op.from == Tier::device || op.to == Tier::device) && (op.from == Tier::disk || op.to == Tier::disk);
       if (!within(op.storage, step.storages.size()) || !tiers || direct_disk)
         findings.add(FindingKind::malformed, "op {} copies nothing that exists, or between tiers that have no link", i);
       if (op.lane != Lane::out && op.lane != Lane::in)
@@ -102,7 +106,8 @@ void check_residencies(const Phase& phase, Findings& findings) {
       continue;
     }
     const auto name = [&] { return storage_name(*phase.step, residency.storage); };  // slow, so only when asked for
-    if (residency.first < kEntry || residency.first > residency.last || residency.last > ops || residency.first >= std::max(ops, 1))
+    if (residency.first < kEntry || residency.first > residency.last || residency.last > ops ||
+        residency.first >= std::max(ops, 1))
       findings.add(FindingKind::malformed, "{} stays from op {} to op {}, which is no interval of the {} ops", name(),
                    residency.first, residency.last, ops);
     if (residency.address.count() % kAlignment != 0)
@@ -126,8 +131,8 @@ void check_residencies(const Phase& phase, Findings& findings) {
     const Residency& a = phase.residencies[order[k - 1]];
     const Residency& b = phase.residencies[order[k]];
     if (a.storage == b.storage && a.tier == b.tier && b.first <= a.last)
-      findings.add(FindingKind::malformed, "{} has two stays in {} memory at op {}", storage_name(*phase.step, a.storage),
-                   tier_name(a.tier), b.first);
+      findings.add(FindingKind::malformed, "{} has two stays in {} memory at op {}",
+                   storage_name(*phase.step, a.storage), tier_name(a.tier), b.first);
   }
 }
 

@@ -105,7 +105,8 @@ class Player {
       for (int tier = 0; tier < kTiers; ++tier)
         anywhere = anywhere || current(static_cast<Tier>(tier), StorageId(s)) >= 0;
       if (!anywhere)
-        findings_.add(FindingKind::not_resident, "{} is nowhere when the step starts", storage_name(step_, StorageId(s)));
+        findings_.add(FindingKind::not_resident, "{} is nowhere when the step starts",
+                      storage_name(step_, StorageId(s)));
     }
     end_stays(kEntry);
   }
@@ -117,14 +118,14 @@ class Player {
       if (!storage.persistent || entry.first != kEntry) continue;
       const std::int32_t r = current(entry.tier, entry.storage);
       if (r < 0 || phase_.residencies[static_cast<std::size_t>(r)].last != end) {
-        findings_.add(FindingKind::bad_exit, "{} is not in {} memory when the step ends", storage_name(step_, entry.storage),
-                      tier_name(entry.tier));
+        findings_.add(FindingKind::bad_exit, "{} is not in {} memory when the step ends",
+                      storage_name(step_, entry.storage), tier_name(entry.tier));
         continue;
       }
       const Residency& exit = phase_.residencies[static_cast<std::size_t>(r)];
       if (exit.address != entry.address)
-        findings_.add(FindingKind::bad_exit, "{} enters at address {} and leaves at {}", storage_name(step_, entry.storage),
-                      entry.address.count(), exit.address.count());
+        findings_.add(FindingKind::bad_exit, "{} enters at address {} and leaves at {}",
+                      storage_name(step_, entry.storage), entry.address.count(), exit.address.count());
       if (!holds(r, storage.exit))
         findings_.add(FindingKind::bad_exit, "{} does not hold its new value when the step ends",
                       storage_name(step_, entry.storage));
@@ -183,13 +184,13 @@ class Player {
       const std::int32_t r = current(Tier::device, step_.tensor(operand.tensor).storage);
       const std::int32_t ordinal = task.kind == TaskKind::replay ? 0 : ordinal_[task.first_operand + k];
       if (operand.access == Access::write && ordinal != 0)
-        findings_.add(FindingKind::wrong_value, "{} overwrites what earlier tasks wrote into {}", op_name(phase_, index),
-                      tensor_name(step_, operand.tensor));
+        findings_.add(FindingKind::wrong_value, "{} overwrites what earlier tasks wrote into {}",
+                      op_name(phase_, index), tensor_name(step_, operand.tensor));
       if (operand.access == Access::accumulate) {
         const Content& before = stays_[static_cast<std::size_t>(r)].content;
         if (before.tensor != operand.tensor || before.parts != ordinal)
-          findings_.add(FindingKind::wrong_value, "{} adds to {} out of turn: its place holds {}", op_name(phase_, index),
-                        tensor_name(step_, operand.tensor), content_name(r));
+          findings_.add(FindingKind::wrong_value, "{} adds to {} out of turn: its place holds {}",
+                        op_name(phase_, index), tensor_name(step_, operand.tensor), content_name(r));
       }
       const std::int32_t parts = task.kind == TaskKind::replay ? total_parts_[operand.tensor.index()] : ordinal + 1;
       write(r, index, {operand.tensor, parts});
@@ -208,8 +209,9 @@ class Player {
             operands[static_cast<std::size_t>(pair.source)].tensor == operands[k].tensor)
           allowed = true;
       if (!allowed || operands[k].access != Access::read)
-        findings_.add(FindingKind::wrong_value, "{} would write {} over {}, which it does not allow", op_name(phase_, index),
-                      tensor_name(step_, operands[target].tensor), tensor_name(step_, operands[k].tensor));
+        findings_.add(FindingKind::wrong_value, "{} would write {} over {}, which it does not allow",
+                      op_name(phase_, index), tensor_name(step_, operands[target].tensor),
+                      tensor_name(step_, operands[k].tensor));
     }
   }
 
@@ -217,7 +219,8 @@ class Player {
     const std::int32_t source = current(op.from, op.storage);
     const std::int32_t target = current(op.to, op.storage);
     if (source < 0 || target < 0) {
-      findings_.add(FindingKind::not_resident, "{} has no {}", op_name(phase_, index), source < 0 ? "source" : "target");
+      findings_.add(FindingKind::not_resident, "{} has no {}", op_name(phase_, index),
+                    source < 0 ? "source" : "target");
       return;
     }
     const Content content = stays_[static_cast<std::size_t>(source)].content;
@@ -236,17 +239,19 @@ class Player {
     return fmt::format("{} with {} of {} writes", tensor_name(step_, content.tensor), content.parts,
                        total_parts_[content.tensor.index()]);
   }
-  std::int32_t& current(Tier tier, StorageId storage) { return current_[static_cast<std::size_t>(tier)][storage.index()]; }
+  std::int32_t& current(Tier tier, StorageId storage) {
+    return current_[static_cast<std::size_t>(tier)][storage.index()];
+  }
 
   const Phase& phase_;
   const Step& step_;
   const std::vector<Clock>& clocks_;
   Touches& touches_;
   Findings& findings_;
-  std::vector<Stay> stays_;                                  // by residency
-  std::array<std::vector<std::int32_t>, kTiers> current_;    // by tier and storage: the stay now, or -1
-  std::vector<std::int32_t> total_parts_;                    // by tensor: writes that complete it
-  std::vector<std::int32_t> ordinal_;                        // by operand: which of these writes it is
+  std::vector<Stay> stays_;                                           // by residency
+  std::array<std::vector<std::int32_t>, kTiers> current_;             // by tier and storage: the stay now, or -1
+  std::vector<std::int32_t> total_parts_;                             // by tensor: writes that complete it
+  std::vector<std::int32_t> ordinal_;                                 // by operand: which of these writes it is
   std::vector<std::pair<std::int32_t, std::int32_t>> begins_, ends_;  // (op, residency), sorted
   std::size_t next_begin_ = 0, next_end_ = 0;
 };

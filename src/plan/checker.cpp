@@ -7,8 +7,8 @@
 namespace tide {
 
 std::string_view finding_name(FindingKind kind) {
-  constexpr std::array<std::string_view, 8> names{"malformed",   "missing task", "not resident", "wrong value",
-                                                  "race",        "overlap",      "over budget",  "bad exit"};
+  constexpr std::array<std::string_view, 8> names{"malformed", "missing task", "not resident", "wrong value",
+                                                  "race",      "overlap",      "over budget",  "bad exit"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -60,12 +60,13 @@ void check_budget(const Plan& plan, const Phase& phase, Findings& findings) {
   }
   for (const Op& op : phase.ops)
     if (op.kind == OpKind::run)
-      highest[0] = std::max(highest[0], op.workspace + phase.step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
+      highest[0] =
+          std::max(highest[0], op.workspace + phase.step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
   const std::array<std::optional<Bytes>, kTiers> budgets{plan.memory, plan.host_memory, plan.disk_memory};
   for (std::size_t tier = 0; tier < kTiers; ++tier)
     if (budgets[tier] && highest[tier] > *budgets[tier])
-      findings.add(FindingKind::over_budget, "{} memory reaches {} bytes, the budget is {}", tier_name(static_cast<Tier>(tier)),
-                   highest[tier].count(), budgets[tier]->count());
+      findings.add(FindingKind::over_budget, "{} memory reaches {} bytes, the budget is {}",
+                   tier_name(static_cast<Tier>(tier)), highest[tier].count(), budgets[tier]->count());
 }
 
 }  // namespace checker

@@ -21,14 +21,14 @@
 namespace tide {
 
 enum class FindingKind : std::uint8_t {
-  malformed,         // an id, index, lane, tier, wait or interval that makes no sense
-  missing_task,      // a task of the step never runs, or runs twice
-  not_resident,      // an operand, copy source or copy target is not in its tier
-  wrong_value,       // an operand is there, but holds another or an incomplete value
-  race,              // two lanes touch the same bytes with no order between them
-  overlap,           // two stays share addresses while both may be alive
-  over_budget,       // a tier's highest address is beyond its budget
-  bad_exit,          // a persistent storage does not end where and as it must
+  malformed,     // an id, index, lane, tier, wait or interval that makes no sense
+  missing_task,  // a task of the step never runs, or runs twice
+  not_resident,  // an operand, copy source or copy target is not in its tier
+  wrong_value,   // an operand is there, but holds another or an incomplete value
+  race,          // two lanes touch the same bytes with no order between them
+  overlap,       // two stays share addresses while both may be alive
+  over_budget,   // a tier's highest address is beyond its budget
+  bad_exit,      // a persistent storage does not end where and as it must
 };
 [[nodiscard]] std::string_view finding_name(FindingKind kind);
 

@@ -20,7 +20,8 @@ Numerics numerics_of(const Plan& plan) {
   const Step& step = *plan.phases.front().step;
   if (plan.phases.size() == 1) return step.options.sub_batch > 0 ? Numerics::reordered : Numerics::identical;
   // Statistics of a batch are not those of its parts.
-  const bool normalizes = std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
+  const bool normalizes =
+      std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
   return normalizes ? Numerics::changed : Numerics::reordered;
 }
 
@@ -28,8 +29,8 @@ std::string fingerprint_of(const Step& step) {
   const OptimizerOptions& o = step.options.optimizer;
   return fmt::format("{}#{:016x} batch={} rules={} {} optimizer={}/{}/{}/{}/{}/{}/{}{}{} backend={}", step.model,
                      step.network ? step.network->fingerprint() : 0, step.options.batch, rules_name(step.options.rules),
-                     step.options.training ? "training" : "inference", static_cast<int>(o.kind), o.momentum, o.beta1, o.beta2,
-                     o.epsilon, o.weight_decay, o.clip_norm, step.options.fuse ? " fused" : "",
+                     step.options.training ? "training" : "inference", static_cast<int>(o.kind), o.momentum, o.beta1,
+                     o.beta2, o.epsilon, o.weight_decay, o.clip_norm, step.options.fuse ? " fused" : "",
                      step.options.activations == DataType::bf16 ? " bf16" : "", step.backend);
 }
 

@@ -23,11 +23,12 @@ json write_step(const Step& step) {
   for (std::size_t l = 0; l < step.layer_names.size(); ++l)
     layers["rows"].push_back({step.layer_names[l], static_cast<int>(step.layer_kinds[l])});
 
-  json tensors = table({"class", "type", "batch", "channels", "height", "width", "storage", "layer", "parameter", "role", "index"});
+  json tensors = table(
+      {"class", "type", "batch", "channels", "height", "width", "storage", "layer", "parameter", "role", "index"});
   for (const Tensor& t : step.tensors)
-    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), t.shape.batch, t.shape.channels,
-                               t.shape.height, t.shape.width, t.storage.value(), t.layer.value(), t.parameter.value(),
-                               static_cast<int>(t.role), t.index});
+    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), t.shape.batch,
+                               t.shape.channels, t.shape.height, t.shape.width, t.storage.value(), t.layer.value(),
+                               t.parameter.value(), static_cast<int>(t.role), t.index});
 
   json storages = table({"bytes", "class", "persistent", "entry", "exit"});
   for (const Storage& s : step.storages)
@@ -38,11 +39,13 @@ json write_step(const Step& step) {
   for (const Operand& o : step.operands)
     operands["rows"].push_back({static_cast<int>(o.role), static_cast<int>(o.access), o.index, o.tensor.value()});
 
-  json tasks = table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place", "first_sample"});
+  json tasks =
+      table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place", "first_sample"});
   for (const Task& t : step.tasks) {
     json pairs = json::array();
     for (const InPlacePair p : t.in_place) pairs.push_back({p.source, p.target});
-    tasks["rows"].push_back({static_cast<int>(t.kind), t.layer.value(), t.step, t.first_operand, t.operand_count, t.algorithms, pairs, t.first_sample});
+    tasks["rows"].push_back({static_cast<int>(t.kind), t.layer.value(), t.step, t.first_operand, t.operand_count,
+                             t.algorithms, pairs, t.first_sample});
   }
 
   json sets = json::array();
@@ -64,8 +67,13 @@ json write_step(const Step& step) {
           {"part", static_cast<int>(step.options.part)},
           {"sub_batch", step.options.sub_batch},
           {"optimizer",
-           {{"kind", static_cast<int>(o.kind)}, {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2},
-            {"epsilon", o.epsilon}, {"weight_decay", o.weight_decay}, {"clip_norm", o.clip_norm}}},
+           {{"kind", static_cast<int>(o.kind)},
+            {"momentum", o.momentum},
+            {"beta1", o.beta1},
+            {"beta2", o.beta2},
+            {"epsilon", o.epsilon},
+            {"weight_decay", o.weight_decay},
+            {"clip_norm", o.clip_norm}}},
           {"backend", step.backend},
           {"layer_steps", step.layer_steps},
           {"ordered_tasks", step.ordered_tasks},
@@ -127,7 +135,8 @@ Step read_step(const json& source) {
   step.options.training = source.at("training").get<bool>();
   step.options.fuse = source.value("fused", false);
   step.options.fuse_limit = Bytes(std::max<std::int64_t>(source.value("fuse_limit", std::int64_t{0}), 0));
-  step.options.activations = source.value("activations", 0) == static_cast<int>(DataType::bf16) ? DataType::bf16 : DataType::f32;
+  step.options.activations =
+      source.value("activations", 0) == static_cast<int>(DataType::bf16) ? DataType::bf16 : DataType::f32;
   const int part = source.value("part", 0);
   if (part < 0 || part >= kParts) throw Error("part {} is unknown", part);
   step.options.part = static_cast<Part>(part);
@@ -204,7 +213,8 @@ Step read_step(const json& source) {
   }
   for (const json& set : source.at("algorithm_sets")) {
     std::vector<Algorithm> algorithms;
-    for (const json& a : set) algorithms.push_back({a.at("name").get<std::string>(), Bytes(a.at("workspace").get<std::int64_t>())});
+    for (const json& a : set)
+      algorithms.push_back({a.at("name").get<std::string>(), Bytes(a.at("workspace").get<std::int64_t>())});
     step.algorithm_sets.push_back(std::move(algorithms));
   }
   for (const json& id : source.at("replay_of")) {
@@ -218,8 +228,9 @@ Step read_step(const json& source) {
 json write_phase(const Phase& phase) {
   json ops = table({"kind", "lane", "task", "algorithm", "workspace", "storage", "from", "to", "waits"});
   for (const Op& op : phase.ops)
-    ops["rows"].push_back({static_cast<int>(op.kind), static_cast<int>(op.lane), op.task.value(), op.algorithm, op.workspace.count(),
-                           op.storage.value(), static_cast<int>(op.from), static_cast<int>(op.to), op.waits});
+    ops["rows"].push_back({static_cast<int>(op.kind), static_cast<int>(op.lane), op.task.value(), op.algorithm,
+                           op.workspace.count(), op.storage.value(), static_cast<int>(op.from), static_cast<int>(op.to),
+                           op.waits});
   json residencies = table({"storage", "tier", "first", "last", "address"});
   for (const Residency& r : phase.residencies)
     residencies["rows"].push_back({r.storage.value(), static_cast<int>(r.tier), r.first, r.last, r.address.count()});

@@ -106,7 +106,8 @@ void add_data(const Phase& phase, PlanSummary& summary) {
 void add_classes(const Phase& phase, std::size_t peak, PlanSummary& summary) {
   summary.classes = {};
   for (const Residency& r : phase.residencies) {
-    if (r.tier != Tier::device || r.first > static_cast<std::int32_t>(peak) || r.last < static_cast<std::int32_t>(peak)) continue;
+    if (r.tier != Tier::device || r.first > static_cast<std::int32_t>(peak) || r.last < static_cast<std::int32_t>(peak))
+      continue;
     const Storage& storage = phase.step->storage(r.storage);
     summary.classes[static_cast<std::size_t>(storage.tensor_class)] += storage.bytes;
   }
@@ -119,9 +120,12 @@ PlanSummary summarize(const Plan& plan) {
   PlanSummary summary;
   for (const Phase& phase : plan.phases) {
     for (const Residency& r : phase.residencies) {
-      Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes : r.tier == Tier::host ? &summary.host_peak_bytes : nullptr;
+      Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes
+                         : r.tier == Tier::host ? &summary.host_peak_bytes
+                                                : nullptr;
       if (top != nullptr) *top = std::max(*top, r.address + aligned_bytes(phase, r));
-      if (r.tier == Tier::host && r.first == kEntry && summary.rounds == 0) summary.resting_bytes += aligned_bytes(phase, r);
+      if (r.tier == Tier::host && r.first == kEntry && summary.rounds == 0)
+        summary.resting_bytes += aligned_bytes(phase, r);
     }
     for (const Op& op : phase.ops) {
       summary.peak_bytes = std::max(summary.peak_bytes, op.workspace + workspace_of(phase, op).aligned());
@@ -134,7 +138,9 @@ PlanSummary summarize(const Plan& plan) {
       if (op.to == Tier::device) summary.prefetched_bytes += moved;
     }
     if (phase.step->options.part != Part::update) summary.rounds += phase.repeat;
-    summary.tasks += static_cast<std::int64_t>(std::count_if(phase.ops.begin(), phase.ops.end(), [](const Op& op) { return op.kind == OpKind::run; })) * phase.repeat;
+    summary.tasks += static_cast<std::int64_t>(std::count_if(phase.ops.begin(), phase.ops.end(),
+                                                             [](const Op& op) { return op.kind == OpKind::run; })) *
+                     phase.repeat;
     add_data(phase, summary);
     const Usage usage = usage_of(phase);
     add_steps(phase, usage, summary);
@@ -142,9 +148,8 @@ PlanSummary summarize(const Plan& plan) {
     if (Bytes(*peak) > summary.peak_live_bytes) {
       summary.peak_live_bytes = Bytes(*peak);
       const auto at = static_cast<std::size_t>(peak - usage.live.begin());
-      summary.peak_live_task = at < phase.ops.size() && phase.ops[at].kind == OpKind::run
-                                   ? task_name(*phase.step, phase.ops[at].task)
-                                   : "";
+      summary.peak_live_task =
+          at < phase.ops.size() && phase.ops[at].kind == OpKind::run ? task_name(*phase.step, phase.ops[at].task) : "";
       add_classes(phase, std::min(at, phase.ops.size() - 1), summary);
     }
   }

@@ -11,8 +11,13 @@ namespace {
 class Player {
  public:
   Player(const StepFacts& facts, const Replays& replays, const Absences& absences)
-      : facts_(facts), step_(facts.step()), replays_(replays), absences_(absences), record_(step_, facts.resting()),
-        returning_(facts, record_), touched_(step_.tensors.size()) {}
+      : facts_(facts),
+        step_(facts.step()),
+        replays_(replays),
+        absences_(absences),
+        record_(step_, facts.resting()),
+        returning_(facts, record_),
+        touched_(step_.tensors.size()) {}
 
   std::optional<Played> perform(std::size_t most) && {
     for (position_ = 0; position_ < facts_.tasks(); ++position_) {
@@ -81,7 +86,8 @@ class Player {
   [[nodiscard]] bool at_hand(TensorId tensor) const {
     if (ran_) return false;
     const auto operands = step_.operands_of(task_);
-    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.tensor == tensor; });
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) { return operand.tensor == tensor; });
   }
 
   [[nodiscard]] std::int32_t done() const { return ran_ ? position_ : position_ - 1; }
@@ -93,7 +99,9 @@ class Player {
     if (replays_.last_use_of_made(tensor) <= done()) return false;
     const auto& children = replays_.made_from(tensor);
     return std::any_of(children.begin(), children.end(), [&](TensorId child) {
-      if (facts_.producer(child).value() >= position_ || record_.holds(child, Tier::device) || record_.holds(child, Tier::host)) return false;
+      if (facts_.producer(child).value() >= position_ || record_.holds(child, Tier::device) ||
+          record_.holds(child, Tier::host))
+        return false;
       return is_needed(child) || (depth < kDeepest && has_waiting_child(child, depth + 1));
     });
   }
@@ -141,7 +149,7 @@ class Player {
   Recorder record_;
   Returning returning_;
   Played played_;
-  std::vector<Touch> touched_;  // by tensor: the newest
+  std::vector<Touch> touched_;   // by tensor: the newest
   std::vector<TensorId> early_;  // what came back at this position
   std::int32_t position_ = 0;
   TaskId task_;
@@ -152,7 +160,8 @@ class Player {
 
 void Absences::decide(TensorId tensor, std::int32_t position, Away away) {
   auto& decisions = list_[tensor.index()];
-  const auto it = std::find_if(decisions.begin(), decisions.end(), [&](const Decision& d) { return d.position == position; });
+  const auto it =
+      std::find_if(decisions.begin(), decisions.end(), [&](const Decision& d) { return d.position == position; });
   if (it != decisions.end())
     it->away = away;
   else
@@ -165,7 +174,8 @@ Away Absences::after(TensorId tensor, std::int32_t position) const {
   return Away::kept;
 }
 
-Replays::Replays(const StepFacts& facts) : made_from_(facts.step().tensors.size()), last_use_(facts.step().tensors.size(), -1) {
+Replays::Replays(const StepFacts& facts)
+    : made_from_(facts.step().tensors.size()), last_use_(facts.step().tensors.size(), -1) {
   // Tensors are numbered in the order in which they are made, so what is made of one has a higher number.
   for (std::size_t t = made_from_.size(); t-- > 0;) {
     const TaskId again = facts.replay(TensorId(t));

@@ -56,6 +56,7 @@ class Replays {
 
 // REQUIRES: only values that a replay can make again by then, or that were left before, are dropped.
 // Nothing where that takes more than `most` ops: whole chains are run again and again then.
-[[nodiscard]] std::optional<Played> play(const StepFacts& facts, const Replays& replays, const Absences& absences, std::size_t most);
+[[nodiscard]] std::optional<Played> play(const StepFacts& facts, const Replays& replays, const Absences& absences,
+                                         std::size_t most);
 
 }  // namespace tide

@@ -46,8 +46,8 @@ constexpr double kGoodEnough = 1.001;  // for more than trying them
 constexpr double kNoNeedForRuntimes = 1.2;
 constexpr double kHardlyWaits = 1.005;  // of the time that the tasks take
 
-// The joint planner with every trade and length of segments. Packing takes most of the time, so drafts are packed in the
-// order of what is forecast for them, and only while they may be faster than the best.
+// The joint planner with every trade and length of segments. Packing takes most of the time, so drafts are packed in
+// the order of what is forecast for them, and only while they may be faster than the best.
 class JointAttempts {
  public:
   JointAttempts(const Step& step, const StepFacts& facts, const CostModel& cost, const PlannerOptions& options)
@@ -73,7 +73,8 @@ class JointAttempts {
       for (const std::int64_t less : {0, 2, 5, 9}) {
         if (packed == 0 || best.within(attempt.seconds * kSurelyWorse)) return;
         --packed;
-        std::optional<Draft> draft = less == 0 ? std::move(attempt.draft) : draft_of(*attempt.trade, *attempt.heads, attempt.percent - less);
+        std::optional<Draft> draft =
+            less == 0 ? std::move(attempt.draft) : draft_of(*attempt.trade, *attempt.heads, attempt.percent - less);
         if (!draft) break;
         PlanResult result = finish_quickly(step_, std::move(*draft), cost_, options_);
         const bool fits = result.plan || result.short_of != Tier::device;
@@ -106,7 +107,8 @@ class JointAttempts {
     if (!draft) return Outcome::nothing;
     double computing = 0;
     for (const Op& op : draft->ops)
-      if (op.kind == OpKind::run) computing += cost_.task_seconds(step_, op.task, fastest_algorithm(step_, cost_, op.task));
+      if (op.kind == OpKind::run)
+        computing += cost_.task_seconds(step_, op.task, fastest_algorithm(step_, cost_, op.task));
     const double seconds = forecast_seconds(step_, cost_, *options_.memory, *draft);
     for (const Attempt& other : attempts_)
       if (other.seconds == seconds && other.draft.ops.size() == draft->ops.size() && other.percent == percent)
@@ -116,7 +118,8 @@ class JointAttempts {
   }
 
   void sort() {
-    std::stable_sort(attempts_.begin(), attempts_.end(), [](const Attempt& a, const Attempt& b) { return a.seconds < b.seconds; });
+    std::stable_sort(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& a, const Attempt& b) { return a.seconds < b.seconds; });
   }
 
   const Step& step_;
@@ -133,7 +136,8 @@ void offer_runtimes(const Step& step, const CostModel& cost, const PlannerOption
   StepFacts facts(step, {}, resting_storages(step, options));
   facts.keep(heads);
   for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
-    if (std::optional<Draft> draft = VirtualRuntime(facts, cost, *options.memory, options, prefetch).run_within(kMostOps * step.tasks.size()))
+    if (std::optional<Draft> draft =
+            VirtualRuntime(facts, cost, *options.memory, options, prefetch).run_within(kMostOps * step.tasks.size()))
       best.offer(finish_placed(step, std::move(*draft), floor.bytes, floor.task, options));
 }
 

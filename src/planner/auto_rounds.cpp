@@ -28,7 +28,8 @@ PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& opt
   const PlanResult smallest = plan_rounds(plan_whole, step, 1, cost, least);
   best.offer_floor(smallest.floor, smallest.bottleneck_task);
   constexpr double kGoodEnough = 1.01;  // of the time with unlimited memory
-  if (best.within(kGoodEnough * ideal_seconds(step, cost)) || *options.memory < best.floor()) return std::move(best).take();
+  if (best.within(kGoodEnough * ideal_seconds(step, cost)) || *options.memory < best.floor())
+    return std::move(best).take();
   const bool within = cuts_within(step, options);
   // These keep parameters on the device.
   const Resting resting = resting_storages(step, options);
@@ -43,7 +44,8 @@ PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& opt
   constexpr std::int64_t kManyTasks = 10'000;
   std::int64_t before = batch;
   int worse = 0;
-  for (std::int64_t rounds = 2; rounds <= batch && worse < 2; rounds += std::max<std::int64_t>(within ? rounds : rounds / 2, 1)) {
+  for (std::int64_t rounds = 2; rounds <= batch && worse < 2;
+       rounds += std::max<std::int64_t>(within ? rounds : rounds / 2, 1)) {
     const std::int64_t samples = (batch + rounds - 1) / rounds;
     if (std::exchange(before, samples) == samples) continue;
     if (within && best.found() && rounds * step.ordered_tasks > kManyTasks) break;

@@ -38,7 +38,8 @@ class Best {
       }
       return false;
     }
-    const double seconds = simulate(*result.plan, cost_).seconds + (price_of_copies_ > 0 ? price_of_copies_ * copy_seconds(*result.plan) : 0);
+    const double seconds = simulate(*result.plan, cost_).seconds +
+                           (price_of_copies_ > 0 ? price_of_copies_ * copy_seconds(*result.plan) : 0);
     if (best_.plan && seconds >= seconds_) return false;
     seconds_ = seconds;
     const Bytes floor = best_.floor;
@@ -59,7 +60,8 @@ class Best {
     double seconds = 0;
     for (const Phase& phase : plan.phases)
       for (const Op& op : phase.ops)
-        if (op.kind == OpKind::copy) seconds += phase.repeat * cost_.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to);
+        if (op.kind == OpKind::copy)
+          seconds += phase.repeat * cost_.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to);
     return seconds;
   }
 

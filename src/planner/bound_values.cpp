@@ -18,7 +18,8 @@ std::vector<bool> may_rest(const Step& step, const PlannerOptions& options) {
     if (options.rest_in_host)
       result[s] = number < options.rest_in_host->size() && (*options.rest_in_host)[number];
     else if (options.parameters != Parameters::device)
-      result[s] = storage.entry.valid() && storage.tensor_class != TensorClass::metric && storage.bytes.count() > kWorthCopying;
+      result[s] =
+          storage.entry.valid() && storage.tensor_class != TensorClass::metric && storage.bytes.count() > kWorthCopying;
     ++number;
   }
   return result;
@@ -67,7 +68,8 @@ bool BoundValue::used_within(std::int32_t first, std::int32_t last) const {
   return it != uses.end() && *it < last;
 }
 
-BoundValues bound_values(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, std::int64_t smallest) {
+BoundValues bound_values(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options,
+                         std::int64_t smallest) {
   const Step& step = facts.step();
   const std::vector<bool> rests = may_rest(step, options);
   BoundValues all;

@@ -21,7 +21,8 @@ std::vector<bool> segments_above(const StepFacts& facts, const Draft& draft, con
   std::vector<std::int32_t> above(live.size() + 1, 0);  // ops over the limit before each op
   std::int32_t turn = static_cast<std::int32_t>(live.size());
   for (std::size_t i = live.size(); i-- > 0;)
-    if (draft.ops[i].kind == OpKind::run && step.task(draft.ops[i].task).kind != TaskKind::forward) turn = static_cast<std::int32_t>(i);
+    if (draft.ops[i].kind == OpKind::run && step.task(draft.ops[i].task).kind != TaskKind::forward)
+      turn = static_cast<std::int32_t>(i);
   for (std::size_t i = 0; i < live.size(); ++i)
     above[i + 1] = above[i] + (static_cast<std::int32_t>(i) >= turn && live[i] > limit ? 1 : 0);
 
@@ -32,7 +33,8 @@ std::vector<bool> segments_above(const StepFacts& facts, const Draft& draft, con
   for (const DraftStay& stay : draft.stays) {
     const TensorId head = head_of[stay.storage.index()];
     if (stay.tier != Tier::device || !head.valid() || stay.first < turn) continue;
-    if (above[static_cast<std::size_t>(stay.last) + 1] > above[static_cast<std::size_t>(stay.first)]) result[head.index()] = true;
+    if (above[static_cast<std::size_t>(stay.last) + 1] > above[static_cast<std::size_t>(stay.first)])
+      result[head.index()] = true;
   }
   return result;
 }

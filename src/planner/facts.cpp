@@ -6,9 +6,15 @@
 namespace tide {
 namespace {
 
-constexpr std::array kCheckpoints{LayerKind::input,  LayerKind::convolution, LayerKind::transposed_convolution,
-                                  LayerKind::fully_connected, LayerKind::add, LayerKind::multiply,
-                                  LayerKind::concat, LayerKind::split,       LayerKind::fork,
+constexpr std::array kCheckpoints{LayerKind::input,
+                                  LayerKind::convolution,
+                                  LayerKind::transposed_convolution,
+                                  LayerKind::fully_connected,
+                                  LayerKind::add,
+                                  LayerKind::multiply,
+                                  LayerKind::concat,
+                                  LayerKind::split,
+                                  LayerKind::fork,
                                   LayerKind::softmax_cross_entropy};
 constexpr std::array kOffloads{LayerKind::convolution, LayerKind::transposed_convolution};
 
@@ -49,8 +55,10 @@ void StepFacts::find_uses() {
     const std::size_t tensor = operand.tensor.index();
     uses_[next[tensor]++] = t;
     last_use_[tensor] = t;
-    if (operand.access != Access::read && !producer_[tensor].valid()) producer_[tensor] = TaskId(static_cast<std::size_t>(t));
-    if (step_.tasks[static_cast<std::size_t>(t)].kind != TaskKind::forward) first_backward_ = std::min(first_backward_, t);
+    if (operand.access != Access::read && !producer_[tensor].valid())
+      producer_[tensor] = TaskId(static_cast<std::size_t>(t));
+    if (step_.tasks[static_cast<std::size_t>(t)].kind != TaskKind::forward)
+      first_backward_ = std::min(first_backward_, t);
   });
   for (const Storage& storage : step_.storages)
     if (storage.persistent && storage.exit.valid()) last_use_[storage.exit.index()] = kNever;
@@ -115,7 +123,8 @@ void StepFacts::find_droppable() {
       std::int32_t remade = sources;
       for (const Operand& other : step_.operands_of(again.valid() ? again : TaskId(t))) {
         const bool keeps_bytes = newest[step_.tensor(other.tensor).storage.index()] == other.tensor;
-        if (other.access != Access::read && other.tensor != operand.tensor && !keeps_bytes) remade = std::min(remade, last_use(other.tensor));
+        if (other.access != Access::read && other.tensor != operand.tensor && !keeps_bytes)
+          remade = std::min(remade, last_use(other.tensor));
       }
       reach[made] = std::max(reach[made], remade);
       droppable_[made] = remade >= last_use_[made] && !step_.storage(step_.tensor(operand.tensor).storage).persistent;

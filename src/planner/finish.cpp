@@ -38,7 +38,8 @@ OnDevice on_device(const Step& step, Draft& draft, bool held) {
   auto& [intervals, targets] = result;
   for (DraftStay& stay : draft.stays) {
     if (stay.tier != Tier::device || is_at_the_bottom(step, stay)) continue;
-    intervals.push_back({held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, step.storage(stay.storage).bytes});
+    intervals.push_back(
+        {held ? stay.hold_first : stay.first, held ? stay.hold_last : stay.last, step.storage(stay.storage).bytes});
     targets.push_back(&stay.address);
   }
   for (std::size_t i = 0; i < draft.ops.size(); ++i) {
@@ -101,7 +102,8 @@ bool place_below(const Step& step, const PlannerOptions& options, Draft& draft, 
   // A disk tier: the buffers of the copies take room too, so aim lower until all fits.
   Bytes largest;
   for (const DraftStay& stay : draft.stays)
-    if (stay.tier == Tier::host && !is_at_the_bottom(step, stay)) largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
+    if (stay.tier == Tier::host && !is_at_the_bottom(step, stay))
+      largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
   Draft all = spill_to_disk(step, draft, Bytes(), true);
   result.host_floor = place_in(step, Tier::host, all);
   if (result.host_floor > *options.host_memory) return false;
@@ -131,7 +133,8 @@ PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottle
   result.short_of = Tier::device;
   Phase phase;
   phase.ops = std::move(draft.ops);
-  for (const DraftStay& stay : draft.stays) phase.residencies.push_back({stay.storage, stay.tier, stay.first, stay.last, stay.address});
+  for (const DraftStay& stay : draft.stays)
+    phase.residencies.push_back({stay.storage, stay.tier, stay.first, stay.last, stay.address});
   phase.step = std::make_shared<const Step>(std::move(step));
   add_waits(phase);
   result.plan.emplace();
@@ -153,16 +156,21 @@ PlanResult finish(Step step, Draft draft, const CostModel& cost, const PlannerOp
     result.bottleneck_task = std::move(bottleneck);
     return result;
   }
-  if (draft.settled) return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
-  const auto finished = [&](Draft complete) { return finish_placed(step, std::move(complete), least.peak, bottleneck, options); };
+  if (draft.settled)
+    return finish_placed(std::move(step), std::move(draft), least.peak, std::move(bottleneck), options);
+  const auto finished = [&](Draft complete) {
+    return finish_placed(step, std::move(complete), least.peak, bottleneck, options);
+  };
   // As with unlimited memory, if that fits.
   Draft unlimited = draft;
   for (Op& op : unlimited.ops)
     if (op.kind == OpKind::run) op.algorithm = fastest_algorithm(step, cost, op.task);
   hold_for_copies(step, cost, unlimited);
   const auto fits = [&](Bytes bytes) { return !options.memory || bytes <= *options.memory; };
-  if (fits(live_bytes(step, unlimited)) && fits(place_on_device(step, unlimited, true, enough).peak)) return finished(std::move(unlimited));
-  const bool copies = std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
+  if (fits(live_bytes(step, unlimited)) && fits(place_on_device(step, unlimited, true, enough).peak))
+    return finished(std::move(unlimited));
+  const bool copies =
+      std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
   // Placement loses a little: aim lower until it fits.
   const auto placed_within = [&](const auto& prepare) -> std::optional<Draft> {
     for (const std::int64_t percent : {100, 97, 93, 85}) {

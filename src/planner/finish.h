@@ -42,6 +42,7 @@ void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit
 [[nodiscard]] Bytes packed_bytes(const Step& step, Draft& draft);
 
 // For drafts that have their device addresses already: the other tiers and the waits.
-[[nodiscard]] PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck, const PlannerOptions& options);
+[[nodiscard]] PlanResult finish_placed(Step step, Draft draft, Bytes floor, std::string bottleneck,
+                                       const PlannerOptions& options);
 
 }  // namespace tide

@@ -13,7 +13,8 @@ namespace tide {
 double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, Draft draft) {
   const std::size_t count = draft.ops.size();
   const auto bytes_of = [&](StorageId storage) { return step.storage(storage).bytes.aligned().count(); };
-  const bool copies = std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
+  const bool copies =
+      std::any_of(draft.ops.begin(), draft.ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
   if (copies) {
     for (Op& op : draft.ops)
       if (op.kind == OpKind::run) op.algorithm = smallest_algorithm(step, op.task);
@@ -28,7 +29,8 @@ double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, D
   for (std::size_t i = 0; i < count; ++i) from[i] = static_cast<std::int32_t>(i);
   for (const DraftStay& stay : draft.stays) {
     const auto is_copy = [&](std::int32_t op) {
-      return op >= 0 && op < static_cast<std::int32_t>(count) && draft.ops[static_cast<std::size_t>(op)].kind == OpKind::copy;
+      return op >= 0 && op < static_cast<std::int32_t>(count) &&
+             draft.ops[static_cast<std::size_t>(op)].kind == OpKind::copy;
     };
     if (!copies || stay.tier != Tier::device) continue;
     live[static_cast<std::size_t>(std::max(stay.hold_first, 0))] += bytes_of(stay.storage);
@@ -39,8 +41,9 @@ double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, D
   std::partial_sum(live.begin(), live.end(), live.begin());
   std::array<double, kLanes> free{};
   std::vector<double> end(count, 0), computed(count + 1, 0);  // by op: its end; the end of all runs before it
-  std::vector<double> newest(step.storages.size(), 0), ready = newest;  // by storage: the end of its newest copy; to the device
-  std::deque<std::int32_t> pending;                           // copies out whose bytes are still there
+  std::vector<double> newest(step.storages.size(), 0),
+      ready = newest;                // by storage: the end of its newest copy; to the device
+  std::deque<std::int32_t> pending;  // copies out whose bytes are still there
   std::int64_t pending_bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Op& op = draft.ops[i];
@@ -58,7 +61,8 @@ double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, D
         pending_bytes -= bytes_of(draft.ops[static_cast<std::size_t>(pending.front())].storage);
       }
       for (const Operand& operand : step.operands_of(op.task))
-        if (operand.access != Access::write) start = std::max(start, ready[step.tensor(operand.tensor).storage.index()]);
+        if (operand.access != Access::write)
+          start = std::max(start, ready[step.tensor(operand.tensor).storage.index()]);
       lane = end[i] = start + cost.task_seconds(step, op.task, fastest_algorithm(step, cost, op.task));
     } else {
       double& copied = newest[op.storage.index()];

@@ -1,4 +1,5 @@
-// About how long a draft will take once it is a plan, without packing it: with copies held as long as `memory` bytes allow.
+// About how long a draft will take once it is a plan, without packing it: with copies held as long as `memory` bytes
+// allow.
 #pragma once
 
 #include "planner/recorder.h"

@@ -16,7 +16,8 @@ std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType acti
   return {Bytes(), Bytes(memory->count() / 3), Bytes(memory->count() / 6)};
 }
 
-PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost, PlannerOptions options) {
+PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                           PlannerOptions options) {
   Step whole = build({});
   Bytes limit;
   options.cut = [&](std::int64_t samples, Part part) { return build({limit, samples, part}); };
@@ -38,7 +39,8 @@ PlanResult make_fused_plan(const Policy& policy, const BuildStep& build, const C
     seconds_planning += result.plan_seconds;
     seconds_checking += result.check_seconds;
     const double seconds = result.plan ? simulate(*result.plan, cost).seconds : 0;
-    const bool better = !best || (result.plan ? !best->plan || seconds < best_seconds : !best->plan && result.floor < best->floor);
+    const bool better =
+        !best || (result.plan ? !best->plan || seconds < best_seconds : !best->plan && result.floor < best->floor);
     if (!better) continue;
     best = std::move(result);
     best_seconds = seconds;

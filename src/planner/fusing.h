@@ -28,6 +28,7 @@ using BuildStep = std::function<Step(const StepChoice& choice)>;
                                          PlannerOptions options);
 
 // What no plan of make_fused_plan() can beat, whatever the policy.
-[[nodiscard]] LowerBound fused_lower_bound(const BuildStep& build, const CostModel& cost, const PlannerOptions& options);
+[[nodiscard]] LowerBound fused_lower_bound(const BuildStep& build, const CostModel& cost,
+                                           const PlannerOptions& options);
 
 }  // namespace tide

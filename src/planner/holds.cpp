@@ -32,7 +32,8 @@ Clockwork run_times(const Step& step, const CostModel& cost, const Draft& draft)
 // Bytes alive at each op, under additions to ranges of ops: a tree of maxima.
 class LiveBytes {
  public:
-  explicit LiveBytes(const std::vector<std::int64_t>& live) : size_(std::bit_ceil(live.size() + 1)), most_(2 * size_, 0), added_(2 * size_, 0) {
+  explicit LiveBytes(const std::vector<std::int64_t>& live)
+      : size_(std::bit_ceil(live.size() + 1)), most_(2 * size_, 0), added_(2 * size_, 0) {
     std::copy(live.begin(), live.end(), most_.begin() + static_cast<std::ptrdiff_t>(size_));
     for (std::size_t node = size_; node-- > 1;) most_[node] = std::max(most_[2 * node], most_[2 * node + 1]);
   }
@@ -52,7 +53,8 @@ class LiveBytes {
   }
 
  private:
-  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, std::int64_t bytes) {
+  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last,
+           std::int64_t bytes) {
     if (first <= begin && end <= last) {
       most_[node] += bytes;
       added_[node] += bytes;
@@ -83,7 +85,9 @@ class LiveBytes {
 };
 
 // An op as an index: what is there at the start counts from the first one.
-std::size_t clamped(std::int32_t op, std::size_t count) { return std::min(static_cast<std::size_t>(std::max(op, 0)), count); }
+std::size_t clamped(std::int32_t op, std::size_t count) {
+  return std::min(static_cast<std::size_t>(std::max(op, 0)), count);
+}
 
 }  // namespace
 
@@ -109,7 +113,8 @@ void hold_for_copies(const Step& step, const CostModel& cost, Draft& draft) {
   for (DraftStay& stay : draft.stays) {
     if (stay.tier != Tier::device) continue;
     const auto is_copy = [&](std::int32_t op) {
-      return op >= 0 && op < static_cast<std::int32_t>(count) && draft.ops[static_cast<std::size_t>(op)].kind == OpKind::copy;
+      return op >= 0 && op < static_cast<std::int32_t>(count) &&
+             draft.ops[static_cast<std::size_t>(op)].kind == OpKind::copy;
     };
     if (is_copy(stay.last)) stay.hold_last = std::max(stay.last, until[static_cast<std::size_t>(stay.last)]);
     if (is_copy(stay.first)) stay.hold_first = std::min(stay.first, from[static_cast<std::size_t>(stay.first)]);
@@ -136,7 +141,8 @@ void fit_holds(const Step& step, Bytes limit, Draft& draft) {
   const auto size = [&](const DraftStay& stay) { return step.storage(stay.storage).bytes.aligned().count(); };
   std::vector<DraftStay*> held;
   for (DraftStay& stay : draft.stays)
-    if (stay.tier == Tier::device && (stay.hold_first < stay.first || stay.hold_last > stay.last)) held.push_back(&stay);
+    if (stay.tier == Tier::device && (stay.hold_first < stay.first || stay.hold_last > stay.last))
+      held.push_back(&stay);
   std::vector<std::int64_t> alive = alive_on_device(step, draft, false);
   for (std::size_t i = 0; i < count; ++i)
     if (draft.ops[i].kind == OpKind::run)

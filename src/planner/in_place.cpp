@@ -10,7 +10,8 @@ namespace {
 std::vector<std::int32_t> last_uses(const Step& step) {
   std::vector<std::int32_t> last(step.tensors.size(), -1);
   for (std::size_t t = 0; t < step.ordered_tasks; ++t)
-    for (const Operand& operand : step.operands_of(TaskId(t))) last[operand.tensor.index()] = static_cast<std::int32_t>(t);
+    for (const Operand& operand : step.operands_of(TaskId(t)))
+      last[operand.tensor.index()] = static_cast<std::int32_t>(t);
   return last;
 }
 
@@ -22,7 +23,8 @@ bool may_be_overwritten(const Storage& storage) {
 // What running a forward task again makes.
 std::ptrdiff_t remade(const Step& step, TaskId task) {
   const auto operands = step.operands_of(step.replay_of[task.index()]);
-  return std::count_if(operands.begin(), operands.end(), [](const Operand& operand) { return operand.access != Access::read; });
+  return std::count_if(operands.begin(), operands.end(),
+                       [](const Operand& operand) { return operand.access != Access::read; });
 }
 
 // By tensor: whether the forward task that makes it makes nothing else, and one other task uses it.
@@ -63,7 +65,8 @@ Step merge(Step step, Allow allow) {
       const bool source_taken = std::find(taken.begin(), taken.end(), from) != taken.end();
       if (!allow(TaskId(t), source)) continue;
       if (from == to || done_already || source_taken || last[source.index()] != static_cast<std::int32_t>(t)) continue;
-      if (!may_be_overwritten(kept) || !may_be_overwritten(step.storage(to)) || kept.bytes != step.storage(to).bytes) continue;
+      if (!may_be_overwritten(kept) || !may_be_overwritten(step.storage(to)) || kept.bytes != step.storage(to).bytes)
+        continue;
       for (const TensorId moved : tensors[to.index()]) {
         step.tensors[moved.index()].storage = from;
         tensors[from.index()].push_back(moved);

@@ -23,10 +23,17 @@ struct Candidate {
 
 class JointPlanner {
  public:
-  JointPlanner(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, Bytes limit, const Trade& trade,
-               const std::vector<bool>& heads)
-      : facts_(facts), step_(facts.step()), cost_(cost), options_(options), limit_(limit.count()), trade_(trade), heads_(heads),
-        replays_(facts), absences_(step_.tensors.size()) {
+  JointPlanner(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, Bytes limit,
+               const Trade& trade, const std::vector<bool>& heads)
+      : facts_(facts),
+        step_(facts.step()),
+        cost_(cost),
+        options_(options),
+        limit_(limit.count()),
+        trade_(trade),
+        heads_(heads),
+        replays_(facts),
+        absences_(step_.tensors.size()) {
     choose_algorithms();
     find_candidates();
   }
@@ -71,8 +78,10 @@ class JointPlanner {
       const TaskId again = facts_.replay(TensorId(t));
       seconds[t] = seconds_[again.index()];
       for (const Operand& operand : step_.operands_of(again)) {
-        const bool transient = facts_.producer(operand.tensor).valid() && facts_.last_use(operand.tensor) < facts_.first_backward();
-        if (operand.access == Access::read && operand.role == Role::x && transient) seconds[t] += seconds[operand.tensor.index()];
+        const bool transient =
+            facts_.producer(operand.tensor).valid() && facts_.last_use(operand.tensor) < facts_.first_backward();
+        if (operand.access == Access::read && operand.role == Role::x && transient)
+          seconds[t] += seconds[operand.tensor.index()];
       }
     }
     return seconds;
@@ -85,7 +94,8 @@ class JointPlanner {
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       const Tensor& tensor = step_.tensors[t];
       const Storage& storage = step_.storage(tensor.storage);
-      const bool data = tensor.tensor_class == TensorClass::activation || tensor.tensor_class == TensorClass::saved_state ||
+      const bool data = tensor.tensor_class == TensorClass::activation ||
+                        tensor.tensor_class == TensorClass::saved_state ||
                         tensor.tensor_class == TensorClass::activation_gradient ||
                         (tensor.tensor_class == TensorClass::input && tensor.role == Role::x);
       if (!data || storage.persistent || storage.bytes < Bytes(kSmallest)) continue;
@@ -133,7 +143,8 @@ class JointPlanner {
       for (const IdleSpan& span : played_.away)
         if (absences_.after(span.tensor, span.position) == Away::left) used_link_ += candidate(span).copy_seconds;
       started_.assign(1, 0);
-      for (const Op& op : played_.draft.ops) started_.push_back(started_.back() + (op.kind == OpKind::run ? seconds_[op.task.index()] : 0));
+      for (const Op& op : played_.draft.ops)
+        started_.push_back(started_.back() + (op.kind == OpKind::run ? seconds_[op.task.index()] : 0));
       LiveProfile live = profile();
       if (live.peak() <= limit_) return true;
       if (!lower(live)) return false;
@@ -141,8 +152,8 @@ class JointPlanner {
     return false;
   }
 
-  // The spans between the passes, in the order in which they go by each way out. That is where most is gained; the others
-  // go where these do not suffice.
+  // The spans between the passes, in the order in which they go by each way out. That is where most is gained; the
+  // others go where these do not suffice.
   struct Orders {
     std::vector<std::uint32_t> drop, leave;
     std::vector<std::vector<std::uint32_t>> others;  // by block of ops
@@ -163,7 +174,9 @@ class JointPlanner {
       if (value.drop_seconds < kImpossible) result.drop.push_back(s);
       if (value.copy_seconds < kImpossible) result.leave.push_back(s);
     }
-    const auto per_byte = [&](std::uint32_t s) { return candidate(idle[s]).drop_seconds / static_cast<double>(candidate(idle[s]).bytes); };
+    const auto per_byte = [&](std::uint32_t s) {
+      return candidate(idle[s]).drop_seconds / static_cast<double>(candidate(idle[s]).bytes);
+    };
     std::stable_sort(result.drop.begin(), result.drop.end(), [&](auto a, auto b) { return per_byte(a) < per_byte(b); });
     std::stable_sort(result.leave.begin(), result.leave.end(), [&](auto a, auto b) {
       if (trade_.leaves == Trade::First::dearest) return per_byte(a) > per_byte(b);
@@ -195,7 +208,9 @@ class JointPlanner {
         at = live.peak_at();
         next_drop = next_leave = 0;
       }
-      const auto covers = [&](std::uint32_t s) { return !taken[s] && played_.idle[s].first <= at && at <= played_.idle[s].last; };
+      const auto covers = [&](std::uint32_t s) {
+        return !taken[s] && played_.idle[s].first <= at && at <= played_.idle[s].last;
+      };
       const auto advance = [&](const std::vector<std::uint32_t>& order, std::size_t& next) {
         while (next < order.size() && !covers(order[next])) ++next;
         return next < order.size();
@@ -224,7 +239,8 @@ class JointPlanner {
   // Copies there and back that the tasks meanwhile do not cover count in full.
   [[nodiscard]] double leave_cost(const IdleSpan& span) const {
     const double copy = candidate(span).copy_seconds;
-    const double meanwhile = started_[static_cast<std::size_t>(span.last) + 1] - started_[static_cast<std::size_t>(span.first)];
+    const double meanwhile =
+        started_[static_cast<std::size_t>(span.last) + 1] - started_[static_cast<std::size_t>(span.first)];
     const double bare = std::max(0.0, (span.in_host ? 1 : 2) * copy - meanwhile);
     const bool hidden = used_link_ + copy <= link_seconds_;
     return copy * (hidden ? trade_.hidden_cost : 1) + bare;
@@ -236,10 +252,12 @@ class JointPlanner {
     std::vector<const IdleSpan*> order;
     for (const IdleSpan& span : played_.away) order.push_back(&span);
     const auto cost = [&](const IdleSpan* span) {
-      return absences_.after(span->tensor, span->position) == Away::dropped ? candidate(*span).drop_seconds
-                                                                           : candidate(*span).copy_seconds * trade_.hidden_cost;
+      return absences_.after(span->tensor, span->position) == Away::dropped
+                 ? candidate(*span).drop_seconds
+                 : candidate(*span).copy_seconds * trade_.hidden_cost;
     };
-    std::stable_sort(order.begin(), order.end(), [&](const IdleSpan* a, const IdleSpan* b) { return cost(a) > cost(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const IdleSpan* a, const IdleSpan* b) { return cost(a) > cost(b); });
     bool any = false;
     for (const IdleSpan* const span : order) {
       live.add(span->first, span->last, candidate(*span).bytes);
@@ -263,19 +281,19 @@ class JointPlanner {
   Trade trade_;
   const std::vector<bool>& heads_;
   double link_seconds_ = 0, used_link_ = 0;
-  std::vector<double> seconds_;           // by task
-  std::vector<std::int64_t> workspace_;   // by task
-  std::vector<Candidate> candidates_;     // by tensor
+  std::vector<double> seconds_;          // by task
+  std::vector<std::int64_t> workspace_;  // by task
+  std::vector<Candidate> candidates_;    // by tensor
   Replays replays_;
   Absences absences_;
   Played played_;
-  std::vector<double> started_;           // by op of what was played: when it starts if copies take no time
+  std::vector<double> started_;  // by op of what was played: when it starts if copies take no time
 };
 
 }  // namespace
 
-std::optional<Draft> plan_jointly(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, Bytes limit,
-                                  const Trade& trade, const std::vector<bool>& heads) {
+std::optional<Draft> plan_jointly(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options,
+                                  Bytes limit, const Trade& trade, const std::vector<bool>& heads) {
   return JointPlanner(facts, cost, options, limit, trade, heads).plan();
 }
 

@@ -47,7 +47,9 @@ LargestTask largest_task(const Step& step, const Resting& resting) {
     seen.clear();
     for (const Operand& operand : step.operands_of(TaskId(t))) {
       const StorageId storage = step.tensor(operand.tensor).storage;
-      if ((step.storage(storage).persistent && !rests(resting, storage)) || std::find(seen.begin(), seen.end(), storage) != seen.end()) continue;
+      if ((step.storage(storage).persistent && !rests(resting, storage)) ||
+          std::find(seen.begin(), seen.end(), storage) != seen.end())
+        continue;
       seen.push_back(storage);
       bytes += step.storage(storage).bytes.aligned();
     }

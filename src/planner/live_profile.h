@@ -22,7 +22,8 @@ class LiveProfile {
     std::int64_t most = 0, added = 0;  // of the range below, without what was added further up
   };
   void build(std::size_t node, std::size_t begin, std::size_t end, const std::vector<std::int64_t>& live);
-  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, std::int64_t bytes);
+  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last,
+           std::int64_t bytes);
 
   std::size_t size_;
   std::vector<Node> nodes_;

@@ -28,8 +28,14 @@ class Builder {
  public:
   Builder(const StepFacts& facts, const CostModel& cost, const PlannerOptions& options, const BoundValues& all,
           std::vector<std::int32_t> instants, double time_unit)
-      : facts_(facts), step_(facts.step()), cost_(cost), options_(options), all_(all), values_(all.values),
-        starts_(std::move(instants)), time_unit_(time_unit) {
+      : facts_(facts),
+        step_(facts.step()),
+        cost_(cost),
+        options_(options),
+        all_(all),
+        values_(all.values),
+        starts_(std::move(instants)),
+        time_unit_(time_unit) {
     count_ = static_cast<std::int32_t>(starts_.size());
     starts_.insert(starts_.begin(), 0);
     starts_.push_back(facts_.tasks());
@@ -61,10 +67,16 @@ class Builder {
   // Interval i is from the start of task start(i) to that of start(i + 1); instant i is start(i).
   [[nodiscard]] std::int32_t start(std::int32_t i) const { return starts_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] std::int32_t interval_of(std::int32_t position) const {
-    return static_cast<std::int32_t>(std::upper_bound(starts_.begin() + 1, starts_.end() - 1, position) - starts_.begin()) - 1;
+    return static_cast<std::int32_t>(std::upper_bound(starts_.begin() + 1, starts_.end() - 1, position) -
+                                     starts_.begin()) -
+           1;
   }
-  [[nodiscard]] bool used_in(const BoundValue& value, std::int32_t i) const { return value.used_within(start(i), start(i + 1)); }
-  [[nodiscard]] bool used_at(const BoundValue& value, std::int32_t i) const { return value.used_within(start(i), start(i) + 1); }
+  [[nodiscard]] bool used_in(const BoundValue& value, std::int32_t i) const {
+    return value.used_within(start(i), start(i + 1));
+  }
+  [[nodiscard]] bool used_at(const BoundValue& value, std::int32_t i) const {
+    return value.used_within(start(i), start(i) + 1);
+  }
 
   [[nodiscard]] double seconds(TaskId task) const {
     return cost_.task_seconds(step_, task, fastest_algorithm(step_, cost_, task)) / time_unit_;
@@ -177,7 +189,8 @@ class Builder {
     }
   }
 
-  // What may rest is on the device all the time, or it starts from the host and, where a task changes it, goes back there.
+  // What may rest is on the device all the time, or it starts from the host and, where a task changes it, goes back
+  // there.
   void add_resting_rows(std::size_t v) {
     const BoundValue& value = values_[v];
     Variables& vars = vars_[v];
@@ -232,9 +245,11 @@ class Builder {
   // share a storage are never here together.
   void add_memory() {
     for (std::int32_t i = 1; i <= count_; ++i) {
-      const double room = memory(options_.memory->count() - all_.fixed - all_.needed[static_cast<std::size_t>(start(i))]);
+      const double room =
+          memory(options_.memory->count() - all_.fixed - all_.needed[static_cast<std::size_t>(start(i))]);
       const Row row = program_.add_row(-kUnbounded, room);
-      for (std::size_t v = 0; v < values_.size(); ++v) add(row, vars_[v].at(vars_[v].here, i), memory(values_[v].bytes));
+      for (std::size_t v = 0; v < values_.size(); ++v)
+        add(row, vars_[v].at(vars_[v].here, i), memory(values_[v].bytes));
       add_in_place(row, i);
     }
   }
@@ -253,8 +268,11 @@ class Builder {
       for (const InPlacePair& other : step_.task(task).in_place) {
         const TensorId source = operands[static_cast<std::size_t>(other.source)].tensor;
         const StorageId from = step_.tensor(source).storage;
-        if (other.target != pair.target || from == place || step_.storage(from).persistent || step_.storage(place).persistent) continue;
-        const std::int64_t saved = std::min(step_.storage(from).bytes.aligned(), step_.storage(place).bytes.aligned()).count();
+        if (other.target != pair.target || from == place || step_.storage(from).persistent ||
+            step_.storage(place).persistent)
+          continue;
+        const std::int64_t saved =
+            std::min(step_.storage(from).bytes.aligned(), step_.storage(place).bytes.aligned()).count();
         const Column taken = program_.add_column(0, 1);
         add(memory_row, taken, -memory(saved));
         add(once, taken, 1);
@@ -329,7 +347,8 @@ std::int32_t count_instants(const BoundValues& all) {
 }
 
 // The step in so many parts of about the same time and number of tasks, and of each the position where most is alive.
-std::vector<std::int32_t> choose_instants(const std::vector<double>& seconds, const std::vector<std::int64_t>& live, std::int32_t count) {
+std::vector<std::int32_t> choose_instants(const std::vector<double>& seconds, const std::vector<std::int64_t>& live,
+                                          std::int32_t count) {
   const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   const auto tasks = static_cast<std::int32_t>(seconds.size());
   std::vector<std::int32_t> chosen;
@@ -358,9 +377,11 @@ LowerBound lower_bound(const Step& step, const CostModel& cost, const PlannerOpt
   LowerBound result{std::accumulate(seconds.begin(), seconds.end(), 0.0), false};
   if (!options.memory || step.ordered_tasks < 2) return result;
   const StepFacts facts(step, {});
-  const BoundValues all = bound_values(facts, cost, options, options.memory->count() / std::max<std::int64_t>(kSmallestShare, 2 * step.ordered_tasks));
+  const BoundValues all = bound_values(
+      facts, cost, options, options.memory->count() / std::max<std::int64_t>(kSmallestShare, 2 * step.ordered_tasks));
   const double unit = result.seconds;
-  const Builder builder(facts, cost, options, all, choose_instants(seconds, bytes_kept(all), count_instants(all)), unit);
+  const Builder builder(facts, cost, options, all, choose_instants(seconds, bytes_kept(all), count_instants(all)),
+                        unit);
   const auto multipliers = solve(builder.program(), kIterations);
   if (!multipliers) return result;
   result.solved = true;

@@ -29,7 +29,7 @@ constexpr std::array<ModnnGuess, 6> kGuesses{{{2, MemoryList::Fit::tightest, tru
                                               {4, MemoryList::Fit::first, true}}};
 constexpr std::size_t kGuessesOnLargeSteps = 2;
 constexpr std::uint32_t kLargeStep = 4000;  // tasks
-constexpr double kGoodEnough = 1.001;  // of the time with unlimited memory
+constexpr double kGoodEnough = 1.001;       // of the time with unlimited memory
 
 // Copies of both directions share a link: each waits for the one before it.
 PlanResult take_turns(PlanResult result) {
@@ -61,7 +61,8 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   if (options.memory && *options.memory < floor.bytes) return with_floor({});
   merged.memory.reset();
   PlanResult unlimited = plan_liveness(step, cost, merged);
-  if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory) return with_floor(std::move(unlimited));
+  if (!options.memory || summarize(*unlimited.plan).peak_bytes <= *options.memory)
+    return with_floor(std::move(unlimited));
   merged.memory = options.memory;
   const double enough = kGoodEnough * ideal_seconds(step, cost);
   Best best(cost, kPriceOfCopies);
@@ -74,7 +75,8 @@ PlanResult plan_step(Step step, const CostModel& model, const PlannerOptions& op
   const bool large = step.ordered_tasks > kLargeStep;
   for (const ModnnGuess& guess : std::span(kGuesses).first(large ? kGuessesOnLargeSteps : kGuesses.size())) {
     if (best.within(enough)) break;
-    offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes, floor.task, options));
+    offer(finish_placed(step, ModnnSchedule(facts, cost, *options.memory, options.one_lane, guess).run(), floor.bytes,
+                        floor.task, options));
   }
   // The same by bytes alone, placed with all of it known. Packing loses a little, so the schedule is given a
   // little less.
@@ -98,7 +100,8 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
   const std::int64_t batch = step.options.batch;
   Best best(cost, kPriceOfCopies);
   PlanResult whole = plan_step(step, cost, options);
-  const bool at_once = whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
+  const bool at_once =
+      whole.plan && (!options.memory || simulate(*whole.plan, cost).seconds <= kGoodEnough * ideal_seconds(step, cost));
   best.offer(std::move(whole));
   const Floor floor = modnn_floor(step, cost, options);
   best.offer_floor(floor.bytes, floor.task);

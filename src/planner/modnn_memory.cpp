@@ -34,8 +34,10 @@ std::optional<MemoryList::Place> MemoryList::find_free(Bytes bytes, End end, dou
       if (ready <= now && fit == Fit::first) return;
     }
   };
-  if (end == End::low) search(segments_.begin(), segments_.end());
-  else search(segments_.rbegin(), segments_.rend());
+  if (end == End::low)
+    search(segments_.begin(), segments_.end());
+  else
+    search(segments_.rbegin(), segments_.rend());
   return best;
 }
 

@@ -86,8 +86,10 @@ class MemoryList {
       auto last = first;
       for (; last != segments_.end() && total < bytes.count(); ++last) {
         if (last->block.valid() && !may_leave(last->block)) break;
-        if (last->block.valid()) blocks.push_back(last->block);
-        else ready = std::max(ready, last->ready);
+        if (last->block.valid())
+          blocks.push_back(last->block);
+        else
+          ready = std::max(ready, last->ready);
         total += last->bytes;
       }
       if (total < bytes.count()) {
@@ -106,7 +108,9 @@ class MemoryList {
   template <typename MayLeave, typename Judge>
   [[nodiscard]] std::optional<Scheme> best_scheme(Bytes bytes, MayLeave may_leave, Judge judge) const {
     std::optional<Scheme> best;
-    const auto rank = [](const Scheme& scheme) { return std::tuple(scheme.delay, scheme.ready, scheme.copied, -scheme.next); };
+    const auto rank = [](const Scheme& scheme) {
+      return std::tuple(scheme.delay, scheme.ready, scheme.copied, -scheme.next);
+    };
     each_scheme(bytes, may_leave, [&](const Range& range) {
       Scheme scheme = judge(range);
       if (best && rank(scheme) >= rank(*best)) return;

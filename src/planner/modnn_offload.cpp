@@ -33,7 +33,8 @@ ModnnSchedule::Scheme ModnnSchedule::judge(const MemoryList::Range& range, doubl
   return scheme;
 }
 
-std::optional<MemoryList::Place> ModnnSchedule::find_place(Bytes bytes, MemoryList::End end, double now, MemoryList::Fit fit) const {
+std::optional<MemoryList::Place> ModnnSchedule::find_place(Bytes bytes, MemoryList::End end, double now,
+                                                           MemoryList::Fit fit) const {
   if (bytes.count() > room()) return std::nullopt;
   return memory_.find_free(bytes, end, now, fit);
 }
@@ -73,7 +74,8 @@ std::optional<ModnnSchedule::Scheme> ModnnSchedule::find_scheme(Bytes bytes, Lea
 // What stays until the backward pass lies at the bottom and is given up from there.
 MemoryList::End ModnnSchedule::end_for(StorageId id) const {
   const bool activation = step_.storage(id).tensor_class == TensorClass::activation;
-  const bool low = !guess_.two_ends || (activation && (position_ < facts_.first_backward() || record_.has(id, Tier::host)));
+  const bool low =
+      !guess_.two_ends || (activation && (position_ < facts_.first_backward() || record_.has(id, Tier::host)));
   return low ? MemoryList::End::low : MemoryList::End::high;
 }
 

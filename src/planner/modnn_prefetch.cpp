@@ -55,7 +55,8 @@ bool ModnnSchedule::is_useful(std::int32_t target) {
       // Each storage once, and only where no other value in it lives on.
       bool last = true;
       for (std::size_t other = 0; other < operands.size(); ++other)
-        if (storage(operands[other].tensor) == id && (other < k || facts_.last_use(operands[other].tensor) > position)) last = false;
+        if (storage(operands[other].tensor) == id && (other < k || facts_.last_use(operands[other].tensor) > position))
+          last = false;
       if (last) held -= size(id).count();
     }
   }

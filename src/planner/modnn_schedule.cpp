@@ -14,7 +14,8 @@ constexpr std::int64_t kPlenty = 8;
 
 }  // namespace
 
-ModnnSchedule::ModnnSchedule(const StepFacts& facts, const CostModel& cost, Bytes memory, bool one_lane, const ModnnGuess& guess)
+ModnnSchedule::ModnnSchedule(const StepFacts& facts, const CostModel& cost, Bytes memory, bool one_lane,
+                             const ModnnGuess& guess)
     : facts_(facts),
       step_(facts.step()),
       cost_(cost),
@@ -105,7 +106,8 @@ bool ModnnSchedule::place_operands(TaskId task, Leaving leaving) {
 
 void ModnnSchedule::load(TaskId task) {
   for (const Operand& operand : step_.operands_of(task))
-    if (operand.access != Access::write && !record_.holds(operand.tensor, Tier::device)) copy_in(storage(operand.tensor));
+    if (operand.access != Access::write && !record_.holds(operand.tensor, Tier::device))
+      copy_in(storage(operand.tensor));
 }
 
 // Equation 5: the largest gain is the least sum of what is lost.
@@ -182,7 +184,8 @@ void ModnnSchedule::settle(TaskId task) {
     if (record_.has(id, Tier::host)) record_.close(id, Tier::host);
   }
   for (const Operand& operand : operands)
-    if (operand.access != Access::read && !fixed(storage(operand.tensor))) used_[storage(operand.tensor).index()] = false;
+    if (operand.access != Access::read && !fixed(storage(operand.tensor)))
+      used_[storage(operand.tensor).index()] = false;
   for (const Operand& operand : operands) {
     const StorageId id = storage(operand.tensor);
     if (fixed(id) || !record_.holds(operand.tensor, Tier::device)) continue;

@@ -29,7 +29,7 @@ namespace tide {
 struct ModnnGuess {
   double lead = 1;  // how many times its own length before it is needed a copy starts at the latest
   MemoryList::Fit fit = MemoryList::Fit::first;
-  bool two_ends = true;  // what comes and goes lies at the other end of memory than activations
+  bool two_ends = true;       // what comes and goes lies at the other end of memory than activations
   bool packed_later = false;  // only bytes are counted here: addresses are found with all of the step known
 };
 
@@ -62,9 +62,12 @@ class ModnnSchedule {
   using Scheme = MemoryList::Scheme;
   [[nodiscard]] bool may_leave(StorageId id, Leaving leaving, std::int32_t horizon) const;
   [[nodiscard]] Scheme judge(const MemoryList::Range& range, double start) const;
-  [[nodiscard]] std::optional<MemoryList::Place> find_place(Bytes bytes, MemoryList::End end, double now, MemoryList::Fit fit) const;
-  [[nodiscard]] std::optional<Scheme> find_leavers(Bytes bytes, Leaving leaving, std::int32_t horizon, double start) const;
-  [[nodiscard]] std::optional<Scheme> find_scheme(Bytes bytes, Leaving leaving, std::int32_t horizon, double start) const;
+  [[nodiscard]] std::optional<MemoryList::Place> find_place(Bytes bytes, MemoryList::End end, double now,
+                                                            MemoryList::Fit fit) const;
+  [[nodiscard]] std::optional<Scheme> find_leavers(Bytes bytes, Leaving leaving, std::int32_t horizon,
+                                                   double start) const;
+  [[nodiscard]] std::optional<Scheme> find_scheme(Bytes bytes, Leaving leaving, std::int32_t horizon,
+                                                  double start) const;
   [[nodiscard]] MemoryList::End end_for(StorageId id) const;
   [[nodiscard]] bool allocate(StorageId id, Leaving leaving, std::int32_t horizon, double start);
   void occupy(StorageId id, Bytes address, double ready);
@@ -99,19 +102,19 @@ class ModnnSchedule {
   Bytes capacity_;  // for everything else
   Recorder record_;
   MemoryList memory_;
-  StorageId workspace_;  // its block in the list
+  StorageId workspace_;              // its block in the list
   std::int32_t position_ = 0;        // of the task at hand
   std::vector<StorageId> operands_;  // its storages that do not persist, each once
 
-  double now_ = 0, out_ = 0, in_ = 0;              // when each lane is free
-  std::vector<double> device_ready_, host_ready_;  // by storage: when the value is there
-  std::vector<double> seconds_;                    // by storage: to copy it
-  std::vector<double> remaining_;                  // by position: compute seconds from there to the end
-  std::vector<std::int32_t> next_;                 // by storage: next use of its value
-  std::vector<std::int32_t> pinned_;               // by storage: the newest task that it was an operand of
-  std::vector<bool> used_;                         // by storage: since it was made or came back
+  double now_ = 0, out_ = 0, in_ = 0;                  // when each lane is free
+  std::vector<double> device_ready_, host_ready_;      // by storage: when the value is there
+  std::vector<double> seconds_;                        // by storage: to copy it
+  std::vector<double> remaining_;                      // by position: compute seconds from there to the end
+  std::vector<std::int32_t> next_;                     // by storage: next use of its value
+  std::vector<std::int32_t> pinned_;                   // by storage: the newest task that it was an operand of
+  std::vector<bool> used_;                             // by storage: since it was made or came back
   std::set<std::pair<std::int32_t, StorageId>> away_;  // in host memory only, by next use
-  std::vector<std::int32_t> met_;                  // by storage: the last guess that came across it
+  std::vector<std::int32_t> met_;                      // by storage: the last guess that came across it
   std::int32_t guesses_ = 0;
 };
 

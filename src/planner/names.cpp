@@ -24,10 +24,20 @@ constexpr std::array<std::string_view, 2> kAlgorithms{"fastest", "smallest"};
 }  // namespace
 
 std::string_view recompute_name(Recompute recompute) { return kRecompute[static_cast<std::size_t>(recompute)]; }
-Recompute recompute_from_name(std::string_view name) { return find_name<Recompute>(kRecompute, name, "recompute strategy"); }
-std::string_view replacement_name(Replacement replacement) { return kReplacement[static_cast<std::size_t>(replacement)]; }
-Replacement replacement_from_name(std::string_view name) { return find_name<Replacement>(kReplacement, name, "replacement rule"); }
-Parameters parameters_from_name(std::string_view name) { return find_name<Parameters>(kParameters, name, "place for parameters"); }
-Algorithms algorithms_from_name(std::string_view name) { return find_name<Algorithms>(kAlgorithms, name, "choice of algorithms"); }
+Recompute recompute_from_name(std::string_view name) {
+  return find_name<Recompute>(kRecompute, name, "recompute strategy");
+}
+std::string_view replacement_name(Replacement replacement) {
+  return kReplacement[static_cast<std::size_t>(replacement)];
+}
+Replacement replacement_from_name(std::string_view name) {
+  return find_name<Replacement>(kReplacement, name, "replacement rule");
+}
+Parameters parameters_from_name(std::string_view name) {
+  return find_name<Parameters>(kParameters, name, "place for parameters");
+}
+Algorithms algorithms_from_name(std::string_view name) {
+  return find_name<Algorithms>(kAlgorithms, name, "choice of algorithms");
+}
 
 }  // namespace tide

@@ -10,8 +10,8 @@ namespace tide {
 PlanResult plan_offload(Step step, const CostModel& cost, const PlannerOptions& options) {
   if (options.in_place) step = merge_in_place(std::move(step));
   const StepFacts facts(step, paper_checkpoints(), resting_storages(step, options));
-  Techniques techniques =
-      offloading(facts, options.checkpoints.empty() ? paper_offloads() : std::span<const LayerKind>(options.checkpoints));
+  Techniques techniques = offloading(
+      facts, options.checkpoints.empty() ? paper_offloads() : std::span<const LayerKind>(options.checkpoints));
   techniques.prefetch_previous = true;
   Draft draft = apply(facts, techniques);
   return finish_draft(std::move(step), std::move(draft), cost, options);

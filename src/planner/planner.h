@@ -50,7 +50,7 @@ struct PlannerOptions {
   std::optional<Bytes> memory = {};       // device budget; none: unlimited
   std::optional<Bytes> host_memory = {};  // likewise
   std::optional<Bytes> disk_memory = {};  // none: there is no disk tier
-  bool in_place = true;              // results may overwrite dead operands
+  bool in_place = true;                   // results may overwrite dead operands
   // offload, superneurons and auto; the others keep parameters on the device:
   Parameters parameters = Parameters::device;
   // What `parameters` comes to, by persistent storage in table order, so that all step variants of a job
@@ -60,15 +60,15 @@ struct PlannerOptions {
   bool cache = true;  // things move and are run again only where memory is short; off: always
   Replacement replacement = Replacement::next_use;
   std::vector<LayerKind> checkpoints = {};  // whose outputs move (offload) or are not dropped; empty: the paper's
-  std::vector<MirrorCount> mirror = {};  // sublinear: in addition to the network's own; any at all: no search
-  bool weigh_by_cost = true;             // sublinear: where the budget leaves room, keep what takes longest to run
-  std::int32_t recursion = 1;            // recursive: how many results are kept on each level
+  std::vector<MirrorCount> mirror = {};     // sublinear: in addition to the network's own; any at all: no search
+  bool weigh_by_cost = true;                // sublinear: where the budget leaves room, keep what takes longest to run
+  std::int32_t recursion = 1;               // recursive: how many results are kept on each level
   Algorithms algorithms = Algorithms::fastest;  // vdnn-conv, vdnn-all
   // Makes the rounds of a step whose batch is cut into sub-batches, for the policies that choose their size
   // (see rounds.h), or the whole step that works on sub-batches; none: the batch stays whole.
   std::function<Step(std::int64_t samples, Part part)> cut = {};
   std::int64_t sub_batch = 0;              // every policy cuts the batch so; 0: those that choose do
-  bool exact_batch_norm = false;  // batch norm keeps the statistics of the whole batch where the batch is cut
+  bool exact_batch_norm = false;           // batch norm keeps the statistics of the whole batch where the batch is cut
   Numerics allowed = Numerics::identical;  // the most that cutting may do to the numbers
   bool one_lane = false;                   // modnn: copies out and in take turns
 };
@@ -76,12 +76,12 @@ struct PlannerOptions {
 // A plan, or why there is none: that a budget is too small is an answer, not an error.
 struct PlanResult {
   std::optional<Plan> plan;
-  Bytes floor;                  // the smallest device budget this policy can work with
-  Bytes host_floor;             // and at this device budget, the smallest host budget
-  Bytes disk_floor;             // likewise, where things go to disk
-  Tier short_of = Tier::device; // which of them was too small, where there is no plan
-  std::string bottleneck_task;  // the task that needs it
-  double plan_seconds = 0;      // without the checker
+  Bytes floor;                   // the smallest device budget this policy can work with
+  Bytes host_floor;              // and at this device budget, the smallest host budget
+  Bytes disk_floor;              // likewise, where things go to disk
+  Tier short_of = Tier::device;  // which of them was too small, where there is no plan
+  std::string bottleneck_task;   // the task that needs it
+  double plan_seconds = 0;       // without the checker
   double check_seconds = 0;
 };
 
@@ -102,6 +102,7 @@ struct Policy {
 
 // Runs a policy: plans, stamps the fingerprint and the budgets, times, checks. A plan that
 // the checker rejects is a bug and throws.
-[[nodiscard]] PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, const PlannerOptions& options);
+[[nodiscard]] PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost,
+                                   const PlannerOptions& options);
 
 }  // namespace tide

@@ -18,7 +18,8 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlannerOptions& op
 PlanResult plan_drop_cheap(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_sublinear(Step step, const CostModel& cost, const PlannerOptions& options);
 PlanResult plan_recursive(Step step, const CostModel& cost, const PlannerOptions& options);
-PlanResult plan_whole(Step step, const CostModel& cost, const PlannerOptions& options);  // auto, with the batch as it is
+PlanResult plan_whole(Step step, const CostModel& cost,
+                      const PlannerOptions& options);  // auto, with the batch as it is
 PlanResult plan_auto(Step step, const CostModel& cost, const PlannerOptions& options);
 
 }  // namespace tide

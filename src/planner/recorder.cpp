@@ -46,7 +46,8 @@ std::int32_t Recorder::run(TaskId task, std::uint32_t algorithm, Bytes workspace
     use(storage, Tier::device);
   }
   for (const Operand& operand : step_.operands_of(task))
-    if (operand.access != Access::read) state(step_.tensor(operand.tensor).storage, Tier::device).value = operand.tensor;
+    if (operand.access != Access::read)
+      state(step_.tensor(operand.tensor).storage, Tier::device).value = operand.tensor;
   Op op;
   op.task = task;
   op.algorithm = algorithm;

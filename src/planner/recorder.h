@@ -50,8 +50,12 @@ class Recorder {
   [[nodiscard]] bool has(StorageId storage, Tier tier) const { return state(storage, tier).stay >= 0; }
   // What it holds there; invalid: no stay, or nothing written yet.
   [[nodiscard]] TensorId value(StorageId storage, Tier tier) const { return state(storage, tier).value; }
-  [[nodiscard]] bool holds(TensorId tensor, Tier tier) const { return value(step_.tensor(tensor).storage, tier) == tensor; }
-  [[nodiscard]] Bytes address(StorageId storage) const { return stays_[static_cast<std::size_t>(state(storage, Tier::device).stay)].address; }
+  [[nodiscard]] bool holds(TensorId tensor, Tier tier) const {
+    return value(step_.tensor(tensor).storage, tier) == tensor;
+  }
+  [[nodiscard]] Bytes address(StorageId storage) const {
+    return stays_[static_cast<std::size_t>(state(storage, Tier::device).stay)].address;
+  }
   [[nodiscard]] std::int32_t next_op() const { return static_cast<std::int32_t>(ops_.size()); }
   [[nodiscard]] const Op& op(std::int32_t index) const { return ops_[static_cast<std::size_t>(index)]; }
 

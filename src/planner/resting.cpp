@@ -28,13 +28,17 @@ class Candidates {
     for (std::size_t s = 0; s < step.storages.size(); ++s) {
       const Storage& storage = step.storages[s];
       if (!storage.persistent) continue;
-      if (may_rest(storage) && storage.bytes.count() > kWorthCopying) list_.push_back({count_, storage.bytes, storage.tensor_class, absent[s]});
+      if (may_rest(storage) && storage.bytes.count() > kWorthCopying)
+        list_.push_back({count_, storage.bytes, storage.tensor_class, absent[s]});
       ++count_;
     }
     // Optimizer state is used once a step, parameters are fetched twice; and what is away longest
     // makes most room where most is alive, between the passes.
-    const auto key = [](const Candidate& c) { return std::pair(c.tensor_class != TensorClass::optimizer_state, -c.seconds_absent); };
-    std::stable_sort(list_.begin(), list_.end(), [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+    const auto key = [](const Candidate& c) {
+      return std::pair(c.tensor_class != TensorClass::optimizer_state, -c.seconds_absent);
+    };
+    std::stable_sort(list_.begin(), list_.end(),
+                     [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
     for (const Candidate& candidate : list_) bytes_ += candidate.bytes;
   }
 
@@ -113,7 +117,8 @@ PlanResult plan_automatic(const Policy& policy, const Step& step, const CostMode
   std::vector<Bytes> amounts{enough, candidates.bytes()};
   // Activations may be cheaper to run again than parameters are to fetch.
   constexpr double kMostOfMemory = 0.75;
-  const bool room = static_cast<double>(candidates.bytes().count()) < kMostOfMemory * static_cast<double>(options.memory->count());
+  const bool room =
+      static_cast<double>(candidates.bytes().count()) < kMostOfMemory * static_cast<double>(options.memory->count());
   if (!hurried || room) amounts.push_back(Bytes());
   if (!hurried) amounts.push_back(candidates.state_bytes());
   std::sort(amounts.begin(), amounts.end());
@@ -128,7 +133,8 @@ PlanResult plan_automatic(const Policy& policy, const Step& step, const CostMode
     if (best.plan && best_seconds <= (hurried ? kGoodEnough : 1) * ideal) break;
     options.rest_in_host = candidates.first(amount);
     PlanResult result = plan_cut(policy.plan, step, cost, options);
-    const double seconds = result.plan ? simulate(*result.plan, cost).seconds / (amount.is_zero() ? kWorthMoving : 1) : 0;
+    const double seconds =
+        result.plan ? simulate(*result.plan, cost).seconds / (amount.is_zero() ? kWorthMoving : 1) : 0;
     if (best.plan && (!result.plan || seconds >= best_seconds)) continue;
     best = std::move(result);
     best_seconds = seconds;
@@ -171,11 +177,13 @@ std::vector<bool> rest_in_host(const Plan& plan) {
 PlanResult plan_with_parameters(const Policy& policy, Step step, const CostModel& cost, PlannerOptions options) {
   if (!policy.rests_parameters) {
     if (options.parameters == Parameters::host)
-      throw Error("policy '{}' keeps parameters on the device; use auto, superneurons or offload for --parameters host", policy.name);
+      throw Error("policy '{}' keeps parameters on the device; use auto, superneurons or offload for --parameters host",
+                  policy.name);
     options.rest_in_host.reset();
     return plan_cut(policy.plan, step, cost, options);
   }
-  if (options.rest_in_host || options.parameters == Parameters::device) return plan_cut(policy.plan, step, cost, options);
+  if (options.rest_in_host || options.parameters == Parameters::device)
+    return plan_cut(policy.plan, step, cost, options);
   if (options.parameters == Parameters::automatic) return plan_automatic(policy, step, cost, std::move(options));
   const Candidates candidates(step, cost);
   options.rest_in_host = candidates.first(candidates.bytes());

@@ -25,6 +25,7 @@ using Resting = std::vector<bool>;
 
 // Runs a policy with PlannerOptions::parameters settled. `automatic` rests nothing where the
 // step does well without, and otherwise what makes the simulated step fastest.
-[[nodiscard]] PlanResult plan_with_parameters(const Policy& policy, Step step, const CostModel& cost, PlannerOptions options);
+[[nodiscard]] PlanResult plan_with_parameters(const Policy& policy, Step step, const CostModel& cost,
+                                              PlannerOptions options);
 
 }  // namespace tide

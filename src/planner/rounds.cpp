@@ -38,7 +38,8 @@ std::optional<Phase> same_as(const Phase& planned, Step step) {
 // Puts phases together, and keeps the answer of the most demanding one.
 class Rounds {
  public:
-  Rounds(PolicyFunction plan, const CostModel& cost, const PlannerOptions& options) : plan_(plan), cost_(cost), options_(options) {
+  Rounds(PolicyFunction plan, const CostModel& cost, const PlannerOptions& options)
+      : plan_(plan), cost_(cost), options_(options) {
     options_.cut = {};
     result_.plan.emplace();
   }
@@ -125,13 +126,15 @@ PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_b
 
 PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options) {
   // A forward-only step has no gradients to add up.
-  if (options.sub_batch <= 0 || options.sub_batch >= step.options.batch || !step.options.training) return plan(step, cost, options);
+  if (options.sub_batch <= 0 || options.sub_batch >= step.options.batch || !step.options.training)
+    return plan(step, cost, options);
   if (!options.cut) throw Error("this step cannot be cut into sub-batches");
   if (numerics_of_rounds(step, options) > options.allowed) {
     const bool statistics = numerics_of_rounds(step, options) == Numerics::changed;
     throw Error("sub-batches {} of {}; allow it with --allow {}{}",
                 statistics ? "change the statistics of the batch norms" : "change the order of the sums", step.model,
-                numerics_name(numerics_of_rounds(step, options)), statistics ? ", or keep the statistics with --batch-norm exact" : "");
+                numerics_name(numerics_of_rounds(step, options)),
+                statistics ? ", or keep the statistics with --batch-norm exact" : "");
   }
   return plan_rounds(plan, step, options.sub_batch, cost, options);
 }
@@ -141,7 +144,9 @@ Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options) {
   return normalizes(step) && !options.exact_batch_norm ? Numerics::changed : Numerics::reordered;
 }
 
-bool cuts_within(const Step& step, const PlannerOptions& options) { return options.exact_batch_norm && normalizes(step); }
+bool cuts_within(const Step& step, const PlannerOptions& options) {
+  return options.exact_batch_norm && normalizes(step);
+}
 
 bool may_cut(const Step& step, const PlannerOptions& options) {
   return options.cut && step.options.training && step.options.part == Part::whole && step.options.batch > 1 &&

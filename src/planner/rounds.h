@@ -14,12 +14,13 @@ namespace tide {
 // The plan of `plan` for each part, as phases; the answer of the most demanding part where one does
 // not fit. With all of the batch in one sub-batch, the plan of the whole step.
 // REQUIRES: options.cut, unless sub_batch is the batch of `step`, the whole one; 1 <= sub_batch <= it.
-[[nodiscard]] PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_batch, const CostModel& cost,
-                                     const PlannerOptions& options);
+[[nodiscard]] PlanResult plan_rounds(PolicyFunction plan, const Step& step, std::int64_t sub_batch,
+                                     const CostModel& cost, const PlannerOptions& options);
 
 // In the sub-batches that the options ask for, or as `plan` does it. Throws an Error where what they ask
 // for would change the numbers more than they allow.
-[[nodiscard]] PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost, const PlannerOptions& options);
+[[nodiscard]] PlanResult plan_cut(PolicyFunction plan, const Step& step, const CostModel& cost,
+                                  const PlannerOptions& options);
 
 // What cutting its batch does to the numbers of a step.
 [[nodiscard]] Numerics numerics_of_rounds(const Step& step, const PlannerOptions& options);

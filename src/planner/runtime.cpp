@@ -18,8 +18,8 @@ Floor smallest_floor(const Step& step, const Resting& resting) {
   return floor;
 }
 
-VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options,
-                               Prefetch prefetch)
+VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory,
+                               const PlannerOptions& options, Prefetch prefetch)
     : facts_(facts),
       step_(facts.step()),
       cost_(cost),
@@ -35,7 +35,8 @@ VirtualRuntime::VirtualRuntime(const StepFacts& facts, const CostModel& cost, By
       host_ready_(step_.storages.size(), 0),
       remaining_(static_cast<std::size_t>(facts.tasks()) + 1, 0),
       met_(step_.storages.size(), 0) {
-  for (std::size_t t = remaining_.size() - 1; t-- > 0;) remaining_[t] = remaining_[t + 1] + cost.task_seconds(step_, TaskId(t), 0);
+  for (std::size_t t = remaining_.size() - 1; t-- > 0;)
+    remaining_[t] = remaining_[t + 1] + cost.task_seconds(step_, TaskId(t), 0);
   // The inputs are where the recorder put them: behind what persists, in table order.
   for (std::size_t s = 0; s < step_.storages.size(); ++s) {
     const StorageId id(s);
@@ -161,8 +162,10 @@ bool VirtualRuntime::try_to_bring_together(TaskId task) {
   const Bytes least = step_.algorithms_of(task)[smallest_algorithm(step_, task)].workspace.aligned();
   while (room && !least.is_zero() && !choose_hole(least, false)) {
     const auto victims = cache_.victims(least);
-    if (!victims) room = false;
-    else for (const TensorCache::Key victim : victims->keys) evict(StorageId(victim));
+    if (!victims)
+      room = false;
+    else
+      for (const TensorCache::Key victim : victims->keys) evict(StorageId(victim));
   }
   if (room) {
     for (const Operand& operand : step_.operands_of(task)) {
@@ -215,7 +218,8 @@ void VirtualRuntime::launch(TaskId task) {
     // What was copied out earlier is out of date; a replay makes the same again. What rests
     // keeps its place for the new value.
     const bool remade = step_.task(task).kind == TaskKind::replay && record_.holds(operand.tensor, Tier::host);
-    if (operand.access != Access::read && !remade && !facts_.rests(id) && record_.has(id, Tier::host)) record_.close(id, Tier::host);
+    if (operand.access != Access::read && !remade && !facts_.rests(id) && record_.has(id, Tier::host))
+      record_.close(id, Tier::host);
   }
 }
 
@@ -245,7 +249,8 @@ void VirtualRuntime::settle_tensor(TensorId tensor, bool read_by_ordered) {
   if (!waited_for && options_.recompute == Recompute::memory && may_drop(tensor) && done_ >= facts_.first_backward()) {
     const std::int32_t next = facts_.next_use(tensor, done_);
     const std::int32_t now = step_.tasks[static_cast<std::size_t>(done_)].step;
-    const bool at_once = read_by_ordered && next != kNever && step_.tasks[static_cast<std::size_t>(next)].step <= now + 1;
+    const bool at_once =
+        read_by_ordered && next != kNever && step_.tasks[static_cast<std::size_t>(next)].step <= now + 1;
     if (!at_once && next != done_ + 1) {
       release(id);
       return;

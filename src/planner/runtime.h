@@ -38,7 +38,8 @@ enum class Prefetch : std::uint8_t {
 // Works through a step once. REQUIRES: memory >= smallest_floor.
 class VirtualRuntime {
  public:
-  VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options, Prefetch prefetch);
+  VirtualRuntime(const StepFacts& facts, const CostModel& cost, Bytes memory, const PlannerOptions& options,
+                 Prefetch prefetch);
 
   // The draft has device addresses and algorithms.
   [[nodiscard]] Draft run() &&;
@@ -81,7 +82,9 @@ class VirtualRuntime {
     return cost_.copy_seconds(step_.storage(id).bytes, Tier::host, Tier::device);
   }
 
-  [[nodiscard]] bool available(TensorId tensor) const { return record_.holds(tensor, Tier::device) || record_.holds(tensor, Tier::host); }
+  [[nodiscard]] bool available(TensorId tensor) const {
+    return record_.holds(tensor, Tier::device) || record_.holds(tensor, Tier::host);
+  }
   [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
   // Whether it has its place on the device for good.
   [[nodiscard]] bool fixed(StorageId id) const { return step_.storage(id).persistent && !facts_.rests(id); }
@@ -112,11 +115,11 @@ class VirtualRuntime {
     double ready;
   };
   std::map<std::int64_t, InFlight> in_flight_;  // by begin, disjoint: whose old contents are, or were, being copied out
-  std::vector<double> remaining_;    // by position: compute seconds from there to the end
-  std::vector<std::int32_t> met_;    // by storage: the last prefetch that came across it
+  std::vector<double> remaining_;               // by position: compute seconds from there to the end
+  std::vector<std::int32_t> met_;               // by storage: the last prefetch that came across it
   std::int32_t prefetches_ = 0;
   std::int32_t most_ops_ = INT32_MAX;
-  std::vector<StorageId> fresh_;     // of the task at hand: all its storages, each once
+  std::vector<StorageId> fresh_;  // of the task at hand: all its storages, each once
 };
 
 }  // namespace tide

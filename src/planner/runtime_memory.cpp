@@ -78,7 +78,8 @@ void VirtualRuntime::release(StorageId id) {
 
 void VirtualRuntime::evict(StorageId id) {
   const TensorId value = record_.value(id, Tier::device);
-  if (value.valid() && !record_.holds(value, Tier::host) && !may_drop(value) && (needed(value) || pending_[value.index()] > 0)) {
+  if (value.valid() && !record_.holds(value, Tier::host) && !may_drop(value) &&
+      (needed(value) || pending_[value.index()] > 0)) {
     const std::int64_t begin = cache_.address(key(id)).count();
     copy_out(id);
     set_ready_time(begin, begin + size(id).count(), out_);
@@ -94,7 +95,8 @@ void VirtualRuntime::copy_out(StorageId id) {
     record_.open(id, Tier::host);
   }
   record_.copy(id, Tier::device, Tier::host);
-  out_ = std::max(out_, device_ready_[id.index()]) + cost_.copy_seconds(step_.storage(id).bytes, Tier::device, Tier::host);
+  out_ =
+      std::max(out_, device_ready_[id.index()]) + cost_.copy_seconds(step_.storage(id).bytes, Tier::device, Tier::host);
   host_ready_[id.index()] = out_;
 }
 

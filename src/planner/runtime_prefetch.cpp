@@ -37,7 +37,8 @@ void VirtualRuntime::prefetch() {
     }
     most = std::max(most, grown);
     if (most > free) return;
-    const double until = remaining_[static_cast<std::size_t>(done_ + 1)] - remaining_[static_cast<std::size_t>(position)];
+    const double until =
+        remaining_[static_cast<std::size_t>(done_ + 1)] - remaining_[static_cast<std::size_t>(position)];
     for (const StorageId id : wanted) {
       // Not before it has to start to be there in time, twice over.
       if (mode_ == Prefetch::in_time && std::max(in_ - compute_, 0.0) + 2 * fetch_seconds(id) < until) return;

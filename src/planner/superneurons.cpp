@@ -64,7 +64,8 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   constexpr std::uint32_t kManyTasks = 10'000;
   const bool hurried = step.ordered_tasks > kManyTasks;
   for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
-    keep(finish_placed(step, VirtualRuntime(facts, cost, *options.memory, options, prefetch).run(), floor.bytes, floor.task, options));
+    keep(finish_placed(step, VirtualRuntime(facts, cost, *options.memory, options, prefetch).run(), floor.bytes,
+                       floor.task, options));
     if (hurried && found.back().plan) return std::move(found.back());
   }
   // What the runtime moves, placed anew with all of it known: copies get more time. Packing
@@ -72,7 +73,8 @@ PlanResult plan_cached(const Step& step, const CostModel& cost, const PlannerOpt
   for (const std::int64_t percent : {100, 97, 94, 90}) {
     const Bytes share(options.memory->count() / 100 * percent);
     if (share < floor.bytes) break;
-    PlanResult repacked = finish_draft(step, VirtualRuntime(facts, cost, share, options, Prefetch::never).run(), cost, options);
+    PlanResult repacked =
+        finish_draft(step, VirtualRuntime(facts, cost, share, options, Prefetch::never).run(), cost, options);
     const bool packed = repacked.plan.has_value();
     if (packed) keep(std::move(repacked));
     if (packed) break;

@@ -17,7 +17,11 @@ TensorId data_source(const Step& step, TaskId replay) {
 class Performer {
  public:
   Performer(const StepFacts& facts, const Techniques& techniques)
-      : facts_(facts), step_(facts.step()), techniques_(techniques), record_(step_, facts.resting()), returning_(facts, record_) {
+      : facts_(facts),
+        step_(facts.step()),
+        techniques_(techniques),
+        record_(step_, facts.resting()),
+        returning_(facts, record_) {
     find_segments();
     if (techniques_.prefetch_previous) find_triggers();
   }
@@ -54,7 +58,8 @@ class Performer {
       auto& end = segment_end_[heads[t].index()];
       end = std::max(end, facts_.last_use(TensorId(t)));
       for (const Operand& operand : step_.operands_of(facts_.replay(TensorId(t))))
-        if (operand.access == Access::read && operand.role == Role::x) children_[operand.tensor.index()].push_back(TensorId(t));
+        if (operand.access == Access::read && operand.role == Role::x)
+          children_[operand.tensor.index()].push_back(TensorId(t));
     }
   }
 
@@ -78,7 +83,8 @@ class Performer {
     std::vector<std::int32_t> last(step_.layer_names.size(), -1);
     for (std::int32_t p = facts_.first_backward(); p < facts_.tasks(); ++p) {
       const Task& task = step_.tasks[static_cast<std::size_t>(p)];
-      if (task.kind == TaskKind::backward_data || task.kind == TaskKind::backward_weights || task.kind == TaskKind::backward)
+      if (task.kind == TaskKind::backward_data || task.kind == TaskKind::backward_weights ||
+          task.kind == TaskKind::backward)
         last[task.layer.index()] = p;
     }
     for (std::size_t k = 1; k < left.size(); ++k) {
@@ -94,7 +100,8 @@ class Performer {
   void prefetch() {
     if (triggered_.empty()) return;
     for (const TensorId tensor : triggered_[static_cast<std::size_t>(position_)])
-      if (facts_.last_use(tensor) >= position_ && !record_.holds(tensor, Tier::device) && record_.holds(tensor, Tier::host))
+      if (facts_.last_use(tensor) >= position_ && !record_.holds(tensor, Tier::device) &&
+          record_.holds(tensor, Tier::host))
         fetch(tensor);
   }
 
@@ -128,11 +135,14 @@ class Performer {
     }
   }
 
-  [[nodiscard]] bool heads_of_segments(TensorId tensor) const { return segment_end_[tensor.index()] >= 0 && leaves(tensor); }
+  [[nodiscard]] bool heads_of_segments(TensorId tensor) const {
+    return segment_end_[tensor.index()] >= 0 && leaves(tensor);
+  }
 
   [[nodiscard]] bool read_by(TaskId task, TensorId tensor) const {
     const auto operands = step_.operands_of(task);
-    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return operand.tensor == tensor; });
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) { return operand.tensor == tensor; });
   }
 
   // Whether something that is still needed has to be run again from this tensor.
@@ -155,14 +165,16 @@ class Performer {
   void settle_dropped(TensorId tensor) {
     if (!record_.holds(tensor, Tier::device) || returning_.is_awaited(tensor)) return;
     const bool wanted = facts_.last_use(tensor) > position_ || (facts_.last_use(tensor) == position_ && !ran_);
-    const bool keep = memory_centric(tensor) ? ran_ && wanted && used_at_once(tensor) : wanted || has_waiting_child(tensor);
+    const bool keep =
+        memory_centric(tensor) ? ran_ && wanted && used_at_once(tensor) : wanted || has_waiting_child(tensor);
     if (!keep) record_.close(storage(tensor), Tier::device);
   }
 
   void after_use(TensorId tensor) {
     if (facts_.rests(storage(tensor))) return settle_resting(tensor);
     if (step_.storage(storage(tensor)).persistent) return;
-    if (facts_.last_use(tensor) <= position_ && record_.holds(tensor, Tier::host)) record_.close(storage(tensor), Tier::host);
+    if (facts_.last_use(tensor) <= position_ && record_.holds(tensor, Tier::host))
+      record_.close(storage(tensor), Tier::host);
     if (!record_.holds(tensor, Tier::device)) return;  // overwritten in place
     if (backward() && drops(tensor)) return settle_dropped(tensor);
     if (facts_.last_use(tensor) <= position_) {
@@ -205,7 +217,8 @@ class Performer {
   void release_heads() {
     for (const TensorId head : ending_[static_cast<std::size_t>(position_)]) {
       held_[head.index()] = false;
-      if (record_.holds(head, Tier::device) && !used_at_once(head) && !techniques_.prefetch_previous && !step_.storage(storage(head)).persistent)
+      if (record_.holds(head, Tier::device) && !used_at_once(head) && !techniques_.prefetch_previous &&
+          !step_.storage(storage(head)).persistent)
         leave(head);
     }
   }
@@ -215,11 +228,11 @@ class Performer {
   const Techniques& techniques_;
   Recorder record_;
   Returning returning_;
-  std::vector<std::int32_t> segment_end_;      // by tensor that heads a segment: its last use; else -1
-  std::vector<std::vector<TensorId>> children_;  // by tensor: dropped ones that are run again from it
+  std::vector<std::int32_t> segment_end_;         // by tensor that heads a segment: its last use; else -1
+  std::vector<std::vector<TensorId>> children_;   // by tensor: dropped ones that are run again from it
   std::vector<std::vector<TensorId>> triggered_;  // by position
-  std::vector<bool> held_;                     // by tensor: heads of the segments at work
-  std::vector<std::vector<TensorId>> ending_;  // the same by the position where the segment ends
+  std::vector<bool> held_;                        // by tensor: heads of the segments at work
+  std::vector<std::vector<TensorId>> ending_;     // the same by the position where the segment ends
   std::int32_t position_ = 0;
   bool ran_ = false;  // whether the task of this position has run
 };

@@ -59,8 +59,9 @@ class Weaver {
   explicit Weaver(Phase& phase) : phase_(phase), step_(*phase.step), histories_(phase.residencies.size()) {
     for (auto& tier : current_) tier.assign(step_.storages.size(), -1);
     for (std::uint32_t r = 0; r < phase.residencies.size(); ++r) order_.push_back(r);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return phase.residencies[a].first < phase.residencies[b].first; });
+    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return phase.residencies[a].first < phase.residencies[b].first;
+    });
     known_.fill(nothing());
   }
 
@@ -79,8 +80,12 @@ class Weaver {
   }
 
  private:
-  std::int32_t& current(Tier tier, StorageId storage) { return current_[static_cast<std::size_t>(tier)][storage.index()]; }
-  History& history(Tier tier, StorageId storage) { return histories_[static_cast<std::size_t>(current(tier, storage))]; }
+  std::int32_t& current(Tier tier, StorageId storage) {
+    return current_[static_cast<std::size_t>(tier)][storage.index()];
+  }
+  History& history(Tier tier, StorageId storage) {
+    return histories_[static_cast<std::size_t>(current(tier, storage))];
+  }
 
   void want(std::int32_t op) {
     if (op >= 0) {

@@ -37,14 +37,17 @@ void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit
 }
 
 void choose_workspaces(const Step& step, const CostModel& cost, Bytes memory, Draft& draft) {
-  const bool choice = std::any_of(step.algorithm_sets.begin(), step.algorithm_sets.end(), [](const auto& set) { return set.size() > 1; });
+  const bool choice = std::any_of(step.algorithm_sets.begin(), step.algorithm_sets.end(),
+                                  [](const auto& set) { return set.size() > 1; });
   if (!choice) return;
   std::vector<std::uint32_t> begins(draft.stays.size()), ends;
   std::iota(begins.begin(), begins.end(), 0U);
   std::erase_if(begins, [&](std::uint32_t s) { return draft.stays[s].tier != Tier::device; });
   ends = begins;
-  std::sort(begins.begin(), begins.end(), [&](auto a, auto b) { return draft.stays[a].hold_first < draft.stays[b].hold_first; });
-  std::sort(ends.begin(), ends.end(), [&](auto a, auto b) { return draft.stays[a].hold_last < draft.stays[b].hold_last; });
+  std::sort(begins.begin(), begins.end(),
+            [&](auto a, auto b) { return draft.stays[a].hold_first < draft.stays[b].hold_first; });
+  std::sort(ends.begin(), ends.end(),
+            [&](auto a, auto b) { return draft.stays[a].hold_last < draft.stays[b].hold_last; });
 
   BlockPool pool(memory, Bytes(kAlignment));
   std::vector<BlockPool::NodeId> nodes(draft.stays.size());

@@ -9,21 +9,26 @@ namespace tide {
 
 StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : network_(std::move(network)) {
   if (options.batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", options.batch);
-  if (options.batch > (std::int64_t{1} << 40)) throw Error("batch {} is too large: sizes would overflow", options.batch);
+  if (options.batch > (std::int64_t{1} << 40))
+    throw Error("batch {} is too large: sizes would overflow", options.batch);
   if (options.training && !network_->has_loss())
     throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
                 network_->name);
-  if (!options.training && options.part != Part::whole) throw Error("a step that does not train has no gradients to add up in rounds");
+  if (!options.training && options.part != Part::whole)
+    throw Error("a step that does not train has no gradients to add up in rounds");
   if (options.sub_batch < 0) throw Error("sub-batches of {} samples are not possible", options.sub_batch);
   if (options.sub_batch > 0 && (!options.training || options.part != Part::whole || options.rules != Rules::minimal))
     throw Error("exact batch norm over sub-batches is for whole training steps under the rules minimal");
   if (options.rules == Rules::superneurons && options.fuse)
-    throw Error("layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
+    throw Error(
+        "layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
     throw Error("layer outputs are stored as fp32 or bf16");
   if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
   const bool fuse = options.fuse && options.sub_batch == 0;
-  if (fuse) network_ = std::make_shared<Network>(fuse_layers(*network_, options.batch, options.activations, options.fuse_limit));
+  if (fuse)
+    network_ =
+        std::make_shared<Network>(fuse_layers(*network_, options.batch, options.activations, options.fuse_limit));
   step_.network = network_;
   step_.options = options;
   step_.options.fuse = fuse;
@@ -71,12 +76,13 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
 Step StepAssembler::finish() && { return std::move(step_); }
 
 StorageId StepAssembler::new_storage(Bytes bytes, TensorClass tensor_class) {
-  step_.storages.push_back(Storage{.bytes = bytes, .tensor_class = tensor_class, .persistent = false, .entry = {}, .exit = {}});
+  step_.storages.push_back(
+      Storage{.bytes = bytes, .tensor_class = tensor_class, .persistent = false, .entry = {}, .exit = {}});
   return StorageId(step_.storages.size() - 1);
 }
 
-TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role, std::int32_t index,
-                                   StorageId storage, std::optional<DataType> wanted) {
+TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape, LayerId layer, Role role,
+                                   std::int32_t index, StorageId storage, std::optional<DataType> wanted) {
   const bool data = tensor_class == TensorClass::activation || tensor_class == TensorClass::activation_gradient;
   const DataType type = wanted.value_or(data ? step_.options.activations : DataType::f32);
   if (!storage.valid()) storage = new_storage(bytes_of(shape, type), tensor_class);
@@ -109,7 +115,8 @@ TensorId StepAssembler::successor(TensorId old) {
   return result;
 }
 
-void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number, const std::vector<NewOperand>& operands) {
+void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number,
+                             const std::vector<NewOperand>& operands) {
   Task task;
   task.kind = kind;
   task.layer = layer;
@@ -156,7 +163,13 @@ void StepAssembler::make_chunks() {
   const std::int64_t batch = step_.options.batch;
   const std::int64_t samples = is_exact() ? std::min(step_.options.sub_batch, batch) : batch;
   for (std::int64_t first = 0; first < batch; first += samples) {
-    Chunk chunk{.first_sample = first, .samples = std::min(samples, batch - first), .values = {}, .gradients = {}, .second_gradients = {}, .saved_indices = {}, .labels = {}};
+    Chunk chunk{.first_sample = first,
+                .samples = std::min(samples, batch - first),
+                .values = {},
+                .gradients = {},
+                .second_gradients = {},
+                .saved_indices = {},
+                .labels = {}};
     chunk.values.resize(value_count_);
     chunk.gradients.resize(value_count_);
     chunk.second_gradients.resize(value_count_);
@@ -195,7 +208,8 @@ void StepAssembler::make_persistent_gradients() {
     for (std::size_t k = 0; k < current.parameters.size(); ++k) {
       ParameterState& state = parameters_[current.parameters[k].index()];
       if (state.gradient.valid()) continue;
-      state.gradient = new_persistent(current.parameters[k], TensorClass::parameter_gradient, state.layer, k == 0 ? Role::d_weight : Role::d_bias);
+      state.gradient = new_persistent(current.parameters[k], TensorClass::parameter_gradient, state.layer,
+                                      k == 0 ? Role::d_weight : Role::d_bias);
       if (step_.options.part == Part::first_round) step_.storages.back().entry = TensorId();
       state.written = step_.options.part == Part::later_round;
     }

@@ -34,12 +34,12 @@ class StepAssembler {
  private:
   // A value's gradient so far, and what is known about it.
   struct ParameterState {
-    TensorId value;     // before the update
+    TensorId value;  // before the update
     TensorId first_moment, second_moment;
-    TensorId gradient;  // invalid until its first contribution, unless it persists
-    bool written = false;  // whether something is in it to add to
+    TensorId gradient;                       // invalid until its first contribution, unless it persists
+    bool written = false;                    // whether something is in it to add to
     std::int32_t expected = 0, arrived = 0;  // layers that use it in backward: all, and through so far
-    LayerId layer;      // the first that uses it, for names
+    LayerId layer;                           // the first that uses it, for names
   };
 
   // Tables (assembler.cpp).
@@ -116,10 +116,10 @@ class StepAssembler {
   std::vector<std::size_t> first_value_;  // by layer: its first value in the flat tables
   std::size_t value_count_ = 0;
   std::vector<Chunk> chunks_;
-  Chunk* chunk_ = nullptr;                // at work
-  std::vector<ParameterId> small_;        // parameters that wait to be updated together
-  std::vector<std::int32_t> number_;      // by layer: its forward step
-  std::vector<bool> needs_;               // by layer: something at or before it is trained
+  Chunk* chunk_ = nullptr;            // at work
+  std::vector<ParameterId> small_;    // parameters that wait to be updated together
+  std::vector<std::int32_t> number_;  // by layer: its forward step
+  std::vector<bool> needs_;           // by layer: something at or before it is trained
   std::vector<ParameterState> parameters_;
   std::vector<TensorId> saved_mean_, saved_deviation_;  // by layer
   std::vector<TensorId> metrics_;                       // by layer

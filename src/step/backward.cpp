@@ -27,7 +27,8 @@ void StepAssembler::contribute(Value value, TensorId gradient, LayerId from) {
   }
   const TensorId addend = second.valid() ? second : gradient;
   if (second.valid()) second = gradient;
-  const TensorId total = new_tensor(TensorClass::activation_gradient, batch_shape(value), value.layer, Role::dy, value.output);
+  const TensorId total =
+      new_tensor(TensorClass::activation_gradient, batch_shape(value), value.layer, Role::dy, value.output);
   new_task(TaskKind::sum_gradients, value.layer, backward_step(from),
            {{Role::x, sum, Access::read, 0}, {Role::x, addend, Access::read, 1}, {Role::y, total, Access::write}});
   allow_in_place(Role::x, Role::y);
@@ -51,8 +52,7 @@ void StepAssembler::arrive(ParameterId parameter) {
   // their backward still reads the old value.
   ParameterState& state = parameters_[parameter.index()];
   const bool at_once = step_.options.optimizer.clip_norm == 0 && step_.options.part == Part::whole;
-  if (++state.arrived == state.expected && state.gradient.valid() && at_once)
-    update(parameter, TensorId());
+  if (++state.arrived == state.expected && state.gradient.valid() && at_once) update(parameter, TensorId());
 }
 
 void StepAssembler::backward(LayerId id) {
@@ -113,7 +113,9 @@ void StepAssembler::backward_weighted(LayerId id, TensorId dy) {
     if (!makes_dx) return;
     dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx);
     new_task(TaskKind::backward_data, id, backward_step(id),
-             {{Role::weight, parameters_[current.parameters[0].index()].value}, {Role::dy, dy}, {Role::dx, dx, Access::write}});
+             {{Role::weight, parameters_[current.parameters[0].index()].value},
+              {Role::dy, dy},
+              {Role::dx, dx, Access::write}});
   };
   const auto weights = [&] {
     if (!trains(current)) return;
@@ -198,8 +200,10 @@ void StepAssembler::backward_elementwise(LayerId id, TensorId dy) {
   const bool activation = current.kind != LayerKind::lrn && current.kind != LayerKind::dropout;
   const bool own_gradient = !superneurons() || current.kind == LayerKind::dropout;
   std::vector<NewOperand> operands;
-  if (current.kind == LayerKind::lrn || (superneurons() && activation)) operands.push_back({Role::x, value_tensor(input)});
-  if (activation || (superneurons() && current.kind == LayerKind::lrn)) operands.push_back({Role::y, output_tensor(id)});
+  if (current.kind == LayerKind::lrn || (superneurons() && activation))
+    operands.push_back({Role::x, value_tensor(input)});
+  if (activation || (superneurons() && current.kind == LayerKind::lrn))
+    operands.push_back({Role::y, output_tensor(id)});
   operands.push_back({Role::dy, dy});
   const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, 0,
                                  own_gradient ? StorageId() : storage_of(dy));
@@ -256,7 +260,8 @@ void StepAssembler::backward_multiply(LayerId id, TensorId dy) {
   for (std::int16_t i = 0; i < 2; ++i) {
     const Value input = current.inputs[static_cast<std::size_t>(i)];
     if (!needs_gradient(input)) continue;
-    gradients[static_cast<std::size_t>(i)] = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, i);
+    gradients[static_cast<std::size_t>(i)] =
+        new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, i);
     operands.push_back({Role::dx, gradients[static_cast<std::size_t>(i)], Access::write, i});
   }
   new_task(TaskKind::backward, id, backward_step(id), operands);
@@ -287,7 +292,8 @@ void StepAssembler::backward_branches(LayerId id) {
   if (!needs_gradient(input)) return;
   std::vector<NewOperand> operands;
   for (std::size_t o = 0; o < current.outputs.size(); ++o)
-    operands.push_back({Role::dy, chunk_->gradients[flat({id, static_cast<std::int32_t>(o)})], Access::read, static_cast<std::int16_t>(o)});
+    operands.push_back({Role::dy, chunk_->gradients[flat({id, static_cast<std::int32_t>(o)})], Access::read,
+                        static_cast<std::int16_t>(o)});
   // The paper's FORK sums into the gradient of its first branch.
   const StorageId first = current.kind == LayerKind::fork ? storage_of(operands[0].tensor) : StorageId();
   const TensorId dx = new_tensor(TensorClass::activation_gradient, batch_shape(input), id, Role::dx, 0, first);

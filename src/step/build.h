@@ -23,7 +23,8 @@
 //     relu, sigmoid, tanh                        y dy >dx
 //     lrn                                        x dy >dx
 //     softmax_cross_entropy                      y labels >dx
-//     batch_norm                                 x [y] dy [dy] weight [bias] mean inverse_deviation [>dx*] [+d_weight +d_bias]
+//     batch_norm                                 x [y] dy [dy] weight [bias] mean inverse_deviation [>dx*] [+d_weight
+//     +d_bias]
 //                                                (the second x, y, the second dy, bias: of fused ones, see fuse.h)
 //     multiply                                   x x dy >dx*     (one per input that needs it; see Operand::index)
 //     concat                                     dy >dx*
@@ -31,7 +32,8 @@
 //     add (superneurons only; else no task)      dy >dx*
 //   sum_gradients                                x x >y
 //   norm                                         gradient* >norm
-//   update          (each once per parameter) gradient [norm] weight [first_moment] [second_moment] >weight [>first_moment] [>second_moment]
+//   update          (each once per parameter) gradient [norm] weight [first_moment] [second_moment] >weight
+//   [>first_moment] [>second_moment]
 //
 // Flatten, and dropout in a forward-only step, have no task: their output is the tensor
 // of their input. Add has no backward task under `minimal`: its inputs' gradient is dy.

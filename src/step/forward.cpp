@@ -1,6 +1,6 @@
-#include "step/assembler.h"
-
 #include <algorithm>
+
+#include "step/assembler.h"
 
 namespace tide {
 
@@ -14,7 +14,7 @@ void StepAssembler::forward(LayerId id) {
     chunk_->values[flat({id, 0})] = new_tensor(TensorClass::input, batch_shape({id, 0}), id, Role::x);
     if (network_->has_loss())
       chunk_->labels = new_tensor(TensorClass::input, Shape{chunk_->samples, network_->labels_per_sample(), 1, 1}, id,
-                           Role::labels, 0, {}, DataType::i32);
+                                  Role::labels, 0, {}, DataType::i32);
     for (const TensorId tensor : {chunk_->values[flat({id, 0})], chunk_->labels})
       if (tensor.valid()) step_.storages[storage_of(tensor).index()].entry = tensor;  // filled by the host
     if (step_.options.activations == DataType::f32) return;
@@ -36,24 +36,27 @@ void StepAssembler::forward(LayerId id) {
     const Value value{id, static_cast<std::int32_t>(o)};
     // A loss is too small to save bytes on.
     const bool loss = current.kind == LayerKind::softmax_cross_entropy;
-    chunk_->values[flat(value)] = new_tensor(TensorClass::activation, batch_shape(value), id, Role::y, static_cast<std::int32_t>(o), {},
-                                      loss ? std::optional(DataType::f32) : std::nullopt);
+    chunk_->values[flat(value)] =
+        new_tensor(TensorClass::activation, batch_shape(value), id, Role::y, static_cast<std::int32_t>(o), {},
+                   loss ? std::optional(DataType::f32) : std::nullopt);
   }
   const TensorId y = output_tensor(id);
 
-  if (current.kind == LayerKind::batch_norm) return is_exact() ? forward_normalize(id) : forward_batch_norm(id, operands, y);
+  if (current.kind == LayerKind::batch_norm)
+    return is_exact() ? forward_normalize(id) : forward_batch_norm(id, operands, y);
 
   for (std::size_t k = 0; k < current.parameters.size(); ++k)
     operands.push_back({k == 0 ? Role::weight : Role::bias, parameters_[current.parameters[k].index()].value});
   if (current.kind == LayerKind::softmax_cross_entropy) operands.push_back({Role::labels, chunk_->labels});
   for (std::size_t o = 0; o < current.outputs.size(); ++o)
-    operands.push_back({Role::y, output_tensor(id, static_cast<std::int32_t>(o)), Access::write, static_cast<std::int16_t>(o)});
+    operands.push_back(
+        {Role::y, output_tensor(id, static_cast<std::int32_t>(o)), Access::write, static_cast<std::int16_t>(o)});
 
   if (current.kind == LayerKind::max_pool && training && !superneurons() && needs_gradient({id, 0})) {
     const Window& window = current.as<PoolOptions>().window;
     const bool small = checked_multiply(window.kernel_height, window.kernel_width) <= 255;
-    chunk_->saved_indices[id.index()] = new_tensor(TensorClass::saved_state, batch_shape({id, 0}), id, Role::indices, 0, {},
-                                            small ? DataType::u8 : DataType::i32);
+    chunk_->saved_indices[id.index()] = new_tensor(TensorClass::saved_state, batch_shape({id, 0}), id, Role::indices, 0,
+                                                   {}, small ? DataType::u8 : DataType::i32);
     operands.push_back({Role::indices, chunk_->saved_indices[id.index()], Access::write});
   }
   if (current.kind == LayerKind::softmax_cross_entropy) {
@@ -119,7 +122,9 @@ void StepAssembler::make_replays() {
   for (std::size_t t = 0; t < step_.ordered_tasks; ++t) {
     const LayerKind kind = step_.layer_kind(step_.tasks[t]);
     // A loss is never dropped: its replay would count the metric twice. Statistics alone are nothing to run again.
-    if (step_.tasks[t].kind != TaskKind::forward || kind == LayerKind::softmax_cross_entropy || !makes_output(step_, TaskId(t))) continue;
+    if (step_.tasks[t].kind != TaskKind::forward || kind == LayerKind::softmax_cross_entropy ||
+        !makes_output(step_, TaskId(t)))
+      continue;
     const LayerId id = step_.tasks[t].layer;
     std::vector<NewOperand> operands;
     for (const Operand& operand : step_.operands_of(TaskId(t))) {

@@ -5,7 +5,7 @@ namespace {
 
 // What becomes of a layer.
 struct Fate {
-  LayerId into;      // the layer that takes it in; itself where nothing does
+  LayerId into;  // the layer that takes it in; itself where nothing does
   bool relu = false;
   LayerId addition;  // whose other input it takes in
 };

@@ -6,16 +6,33 @@ namespace tide {
 
 std::string_view class_name(TensorClass tensor_class) {
   constexpr std::array<std::string_view, kTensorClasses> names{
-      "input",           "activation",         "activation_gradient", "saved_state", "parameter", "parameter_gradient",
+      "input",           "activation",         "activation_gradient",
+      "saved_state",     "parameter",          "parameter_gradient",
       "optimizer_state", "running_statistics", "metric"};
   return names[static_cast<std::size_t>(tensor_class)];
 }
 
 std::string_view role_name(Role role) {
-  constexpr std::array<std::string_view, 20> names{
-      "x",       "y",      "dy",     "dx",           "weight",        "bias",     "d_weight",
-      "d_bias",  "mean",   "inverse_deviation",      "running_mean",  "running_variance",
-      "indices", "labels", "metric", "first_moment", "second_moment", "gradient", "norm", ""};
+  constexpr std::array<std::string_view, 20> names{"x",
+                                                   "y",
+                                                   "dy",
+                                                   "dx",
+                                                   "weight",
+                                                   "bias",
+                                                   "d_weight",
+                                                   "d_bias",
+                                                   "mean",
+                                                   "inverse_deviation",
+                                                   "running_mean",
+                                                   "running_variance",
+                                                   "indices",
+                                                   "labels",
+                                                   "metric",
+                                                   "first_moment",
+                                                   "second_moment",
+                                                   "gradient",
+                                                   "norm",
+                                                   ""};
   return names[static_cast<std::size_t>(role)];
 }
 
@@ -45,7 +62,8 @@ std::string task_name(const Step& step, TaskId id) {
 
 std::string tensor_name(const Step& step, TensorId id) {
   const Tensor& tensor = step.tensor(id);
-  const std::string_view layer = tensor.layer.valid() ? std::string_view(step.layer_names[tensor.layer.index()]) : "step";
+  const std::string_view layer =
+      tensor.layer.valid() ? std::string_view(step.layer_names[tensor.layer.index()]) : "step";
   if (tensor.index == 0) return fmt::format("{}.{}", layer, role_name(tensor.role));
   return fmt::format("{}.{}{}", layer, role_name(tensor.role), tensor.index);
 }

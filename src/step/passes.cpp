@@ -80,7 +80,8 @@ void StepAssembler::forward_statistics(LayerId id) {
   }
   const std::vector<TensorId> running = statistics_[id.index()];
   std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])}};
-  if (is_last_chunk()) operands.insert(operands.end(), {{Role::running_mean, running[0]}, {Role::running_variance, running[1]}});
+  if (is_last_chunk())
+    operands.insert(operands.end(), {{Role::running_mean, running[0]}, {Role::running_variance, running[1]}});
   const Access access = first ? Access::write : Access::accumulate;
   operands.push_back({Role::mean, saved_mean_[id.index()], access});
   operands.push_back({Role::inverse_deviation, saved_deviation_[id.index()], access});
@@ -125,7 +126,9 @@ void StepAssembler::backward_sums(LayerId id) {
     const TensorId target = parameter_gradient(current.parameters[k], role, id, access);
     return NewOperand{role, target, access};
   };
-  const auto sums = [&](std::size_t k) -> TensorId& { return k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()]; };
+  const auto sums = [&](std::size_t k) -> TensorId& {
+    return k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()];
+  };
   const bool spreads = needs_gradient(current.inputs[0]);
   const bool alone = parameters_[current.parameters[0].index()].expected == static_cast<std::int32_t>(chunks_.size());
   if (trains(current)) sum_into(gradient);
@@ -135,7 +138,8 @@ void StepAssembler::backward_sums(LayerId id) {
     sum_into([&](std::size_t k, Role role) {
       const Access access = sums(k).valid() ? Access::accumulate : Access::write;
       if (!sums(k).valid())
-        sums(k) = new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
+        sums(k) =
+            new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
       return NewOperand{role, sums(k), access};
     });
   }

@@ -38,16 +38,25 @@ inline constexpr int kTensorClasses = static_cast<int>(TensorClass::metric) + 1;
 // What a tensor is to the task that uses it. Kernels find their operands by role; where a
 // task has several of one role (add, concat, split), they stand in input or output order.
 enum class Role : std::uint8_t {
-  x, y, dy, dx,
-  weight, bias,      // batch norm: scale, shift
-  d_weight, d_bias,  // their gradients
-  mean, inverse_deviation,         // of the batch, saved by batch norm
-  running_mean, running_variance,  // read as they were, written as they will be
-  indices,                         // of max pool: position within the window, u8
-  labels, metric,                  // metric: f32 {sum of losses, correct count}
-  first_moment, second_moment,     // optimizer state
-  gradient,                        // update and norm: the parameter's gradient
-  norm,                            // of all gradients, for clipping: f32 {sum of squares}
+  x,
+  y,
+  dy,
+  dx,
+  weight,
+  bias,  // batch norm: scale, shift
+  d_weight,
+  d_bias,  // their gradients
+  mean,
+  inverse_deviation,  // of the batch, saved by batch norm
+  running_mean,
+  running_variance,  // read as they were, written as they will be
+  indices,           // of max pool: position within the window, u8
+  labels,
+  metric,  // metric: f32 {sum of losses, correct count}
+  first_moment,
+  second_moment,  // optimizer state
+  gradient,       // update and norm: the parameter's gradient
+  norm,           // of all gradients, for clipping: f32 {sum of squares}
 };
 [[nodiscard]] std::string_view role_name(Role role);
 
@@ -69,10 +78,10 @@ struct Tensor {
   DataType type = DataType::f32;
   Shape shape;
   StorageId storage;
-  LayerId layer;              // that made it (or whose gradient it is)
-  ParameterId parameter;      // for parameter, gradient, optimizer state, running statistics
-  Role role = Role::y;        // in its first use; with the layer it makes the tensor's name
-  std::int32_t index = 0;     // of several with this role
+  LayerId layer;           // that made it (or whose gradient it is)
+  ParameterId parameter;   // for parameter, gradient, optimizer state, running statistics
+  Role role = Role::y;     // in its first use; with the layer it makes the tensor's name
+  std::int32_t index = 0;  // of several with this role
 };
 
 struct Storage {
@@ -86,13 +95,13 @@ struct Storage {
 
 enum class TaskKind : std::uint8_t {
   forward,
-  replay,            // recomputation variant of a forward task: same outputs, no side effects
-  backward,          // of a layer without weights, and of batch norm: everything at once
-  backward_data,     // of a layer with weights
+  replay,         // recomputation variant of a forward task: same outputs, no side effects
+  backward,       // of a layer without weights, and of batch norm: everything at once
+  backward_data,  // of a layer with weights
   backward_weights,
-  sum_gradients,     // y = x0 + x1 + ...: gradients of a value with several consumers
-  norm,              // sum of squares of all gradients, for clipping
-  update,            // of a parameter, or of several small ones
+  sum_gradients,  // y = x0 + x1 + ...: gradients of a value with several consumers
+  norm,           // sum of squares of all gradients, for clipping
+  update,         // of a parameter, or of several small ones
 };
 inline constexpr int kTaskKinds = static_cast<int>(TaskKind::update) + 1;
 [[nodiscard]] std::string_view kind_name(TaskKind kind);
@@ -137,10 +146,10 @@ struct OptimizerOptions {
 // A training step whose batch is cut into sub-batches is made of rounds, which add up the gradients of the
 // parameters, and of one update. Gradients persist from part to part.
 enum class Part : std::uint8_t {
-  whole,         // not cut
-  first_round,   // forward and backward of the first sub-batch: gradients are written
-  later_round,   // of another one: gradients are added to
-  update,        // norm and updates
+  whole,        // not cut
+  first_round,  // forward and backward of the first sub-batch: gradients are written
+  later_round,  // of another one: gradients are added to
+  update,       // norm and updates
 };
 inline constexpr int kParts = static_cast<int>(Part::update) + 1;
 [[nodiscard]] std::string_view part_name(Part part);
@@ -150,9 +159,9 @@ struct StepOptions {
   Rules rules = Rules::minimal;
   bool training = true;  // false: forward only, with running statistics and no dropout
   OptimizerOptions optimizer = {};
-  bool fuse = false;                         // see fuse.h; minimal rules only
-  Bytes fuse_limit = {};                     // for the tensors of one fused addition; 0: none
-  DataType activations = DataType::f32;      // storage of layer outputs and their gradients; or bf16
+  bool fuse = false;                     // see fuse.h; minimal rules only
+  Bytes fuse_limit = {};                 // for the tensors of one fused addition; 0: none
+  DataType activations = DataType::f32;  // storage of layer outputs and their gradients; or bf16
   Part part = Part::whole;
   // Above 0: tasks work on this many samples at a time, and batch norm still has the statistics of all of them
   // (see passes.cpp). Whole steps only; nothing is fused then.
@@ -170,11 +179,11 @@ struct Step {
   std::vector<Operand> operands;
   // The tasks in execution order, then the replay variants of the forward tasks.
   std::vector<Task> tasks;
-  std::uint32_t ordered_tasks = 0;   // how many of `tasks` are not replays
-  std::vector<TaskId> replay_of;     // by task: its replay variant, invalid if it has none
+  std::uint32_t ordered_tasks = 0;                     // how many of `tasks` are not replays
+  std::vector<TaskId> replay_of;                       // by task: its replay variant, invalid if it has none
   std::vector<std::vector<Algorithm>> algorithm_sets;  // set 0: {"default", no workspace}
-  std::int32_t layer_steps = 0;      // N: tasks of layer k have step k or 2N+1-k
-  std::string backend;               // name and version of what annotated the step
+  std::int32_t layer_steps = 0;                        // N: tasks of layer k have step k or 2N+1-k
+  std::string backend;                                 // name and version of what annotated the step
 
   [[nodiscard]] const Task& task(TaskId id) const { return tasks[id.index()]; }
   [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id.index()]; }

@@ -24,10 +24,11 @@ void StepAssembler::update_together(TensorId norm) {
 void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId norm) {
   std::vector<NewOperand> operands;
   // One operand of each parameter that has it.
-  const auto add = [&](Role role, TensorId ParameterState::* tensor, Access access) {
+  const auto add = [&](Role role, TensorId ParameterState::*tensor, Access access) {
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const TensorId id = parameters_[parameters[p].index()].*tensor;
-      if (id.valid()) operands.push_back({role, access == Access::read ? id : successor(id), access, static_cast<std::int16_t>(p)});
+      if (id.valid())
+        operands.push_back({role, access == Access::read ? id : successor(id), access, static_cast<std::int16_t>(p)});
     }
   };
   add(Role::gradient, &ParameterState::gradient, Access::read);

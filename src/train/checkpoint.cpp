@@ -10,7 +10,8 @@ namespace {
 std::uint64_t number_in(const SafeTensors& content, const std::string& key, const std::string& file) {
   const auto it = content.metadata.find(key);
   std::uint64_t value = 0;
-  if (it == content.metadata.end()) throw Error("{} has no '{}' in its metadata: it is not a checkpoint of tide train", file, key);
+  if (it == content.metadata.end())
+    throw Error("{} has no '{}' in its metadata: it is not a checkpoint of tide train", file, key);
   const char* const end = it->second.data() + it->second.size();
   const auto [at, error] = std::from_chars(it->second.data(), end, value);
   if (error != std::errc{} || at != end) throw Error("{}: '{}' in its metadata is not a number", file, key);
@@ -26,8 +27,9 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"steps", std::to_string(checkpoint.steps)},
                       {"seed", std::to_string(checkpoint.seed)}};
   for (const NamedTensor& tensor : checkpoint.tensors)
-    content.tensors.push_back(
-        {tensor.name, {tensor.shape.batch, tensor.shape.channels, tensor.shape.height, tensor.shape.width}, tensor.values});
+    content.tensors.push_back({tensor.name,
+                               {tensor.shape.batch, tensor.shape.channels, tensor.shape.height, tensor.shape.width},
+                               tensor.values});
   write_safetensors(path, content);
 }
 

@@ -29,7 +29,8 @@ class Synthetic final : public Dataset {
     std::size_t at = random_block(options_.seed, RandomUse::synthetic_data, 2, 0, sample, 0)[0] % noise_.size();
     for (std::size_t i = 0; i < values.size(); at = 0) {
       const std::size_t count = std::min(values.size() - i, noise_.size() - at);
-      std::copy_n(noise_.begin() + static_cast<std::ptrdiff_t>(at), count, values.begin() + static_cast<std::ptrdiff_t>(i));
+      std::copy_n(noise_.begin() + static_cast<std::ptrdiff_t>(at), count,
+                  values.begin() + static_cast<std::ptrdiff_t>(i));
       i += count;
     }
     for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -23,7 +23,8 @@ class Digits final : public Dataset {
     classes_ = word(3);
     const std::int64_t pixels = checked_multiply(count_, sample_.per_sample());
     if (static_cast<std::int64_t>(file.size()) != 24 + pixels + count_)
-      throw Error("the embedded digits have {} bytes instead of {}; build the program again", file.size(), 24 + pixels + count_);
+      throw Error("the embedded digits have {} bytes instead of {}; build the program again", file.size(),
+                  24 + pixels + count_);
     pixels_ = file.subspan(24, static_cast<std::size_t>(pixels));
     labels_ = file.subspan(24 + static_cast<std::size_t>(pixels));
   }

@@ -19,7 +19,8 @@ std::vector<float> initial_values(const Network& network, ParameterId id, std::u
     case ParameterRole::weight: {
       const double deviation = std::sqrt(2.0 / static_cast<double>(parameter.fan_in));
       for (std::size_t i = 0; i < values.size(); i += 2) {
-        const Random4 block = random_block(seed, RandomUse::initialization, 0, static_cast<std::uint32_t>(id.index()), 0, i / 2);
+        const Random4 block =
+            random_block(seed, RandomUse::initialization, 0, static_cast<std::uint32_t>(id.index()), 0, i / 2);
         // Box-Muller: two uniform numbers give two normal ones. 1 - u is never zero.
         const double radius = deviation * std::sqrt(-2 * std::log(1 - static_cast<double>(to_unit(block[0]))));
         const double angle = 2 * std::numbers::pi * static_cast<double>(to_unit(block[1]));

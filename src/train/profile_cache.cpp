@@ -35,7 +35,8 @@ std::filesystem::path profile_cache_path(const Backend& backend) {
     folder = std::filesystem::path(home) / ".cache";
   else
     return {};
-  return folder / "tidepool" / fmt::format("profile-{:016x}.json", hash_of(machine_name() + '\n' + backend.description()));
+  return folder / "tidepool" /
+         fmt::format("profile-{:016x}.json", hash_of(machine_name() + '\n' + backend.description()));
 }
 
 MeasuredCost::MeasuredCost(Backend& backend, std::filesystem::path cache, double link_bytes_per_second)

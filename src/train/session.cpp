@@ -19,7 +19,8 @@ namespace {
 
 // What lasts from step to step, which not all that persists does: gradients of rounds, metrics.
 bool lasts(const Storage& storage) {
-  return storage.persistent && storage.tensor_class != TensorClass::parameter_gradient && storage.tensor_class != TensorClass::metric;
+  return storage.persistent && storage.tensor_class != TensorClass::parameter_gradient &&
+         storage.tensor_class != TensorClass::metric;
 }
 
 // Where a plan keeps what lasts, in table order. All variants must agree on it: they
@@ -59,7 +60,8 @@ const DeviceSheet* sheet_of(std::string description) {
 std::shared_ptr<const CostModel> default_cost(const Backend& backend, double link_bytes_per_second) {
   const DeviceSheet* const sheet = sheet_of(backend.description());
   Device device = sheet != nullptr ? sheet->rates() : generic_cpu();
-  if (link_bytes_per_second > 0) device.link_bytes_per_second = std::min(device.link_bytes_per_second, link_bytes_per_second);
+  if (link_bytes_per_second > 0)
+    device.link_bytes_per_second = std::min(device.link_bytes_per_second, link_bytes_per_second);
   if (sheet != nullptr) return std::make_shared<DeviceModel>(std::move(device));
   return std::make_shared<RooflineModel>(std::move(device));
 }
@@ -73,7 +75,8 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
                   tier, budget->count());
   };
   if (plan.numerics > options.planner.allowed)
-    throw Error("the plan's numbers are {}; allow it with --allow {}, or plan again", numerics_name(plan.numerics), numerics_name(plan.numerics));
+    throw Error("the plan's numbers are {}; allow it with --allow {}, or plan again", numerics_name(plan.numerics),
+                numerics_name(plan.numerics));
   require("device", summary.peak_bytes, options.planner.memory);
   require("host", summary.host_peak_bytes, options.planner.host_memory);
   require("disk", top_of(plan, Tier::disk), options.planner.disk_memory);
@@ -82,8 +85,8 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
 }  // namespace
 
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
-                                                                const std::vector<StepVariant>& variants,
-                                                                const SessionOptions& options) {
+                                                                 const std::vector<StepVariant>& variants,
+                                                                 const SessionOptions& options) {
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   std::unique_ptr<Session> session(new Session);
   session->network_ = std::move(network);
@@ -123,8 +126,12 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
 }
 
 Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
-  StepOptions options{.batch = variant.batch, .rules = options_.rules, .training = variant.training, .optimizer = options_.optimizer,
-                      .fuse = options_.fuse, .activations = options_.activations};
+  StepOptions options{.batch = variant.batch,
+                      .rules = options_.rules,
+                      .training = variant.training,
+                      .optimizer = options_.optimizer,
+                      .fuse = options_.fuse,
+                      .activations = options_.activations};
   choice.apply_to(options);
   Step step = build_step(network_, options);
   backend_->annotate(step);
@@ -133,21 +140,25 @@ Step Session::build(const StepVariant& variant, const StepChoice& choice) const 
   return step;
 }
 
-std::optional<PlanResult> Session::plan_variant(const Policy& policy, const StepVariant& variant, PlannerOptions& planner) {
+std::optional<PlanResult> Session::plan_variant(const Policy& policy, const StepVariant& variant,
+                                                PlannerOptions& planner) {
   if (variants_.contains(variant)) return std::nullopt;
   const bool leads = variants_.empty();
   Plan plan;
   if (options_.plan && leads) {
     const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
-    plan = bind_plan(*options_.plan, build(variant, {limit}),
-                     [&](std::int64_t samples, Part part) { return build(variant, {limit, samples, part}); });
+    plan = bind_plan(*options_.plan, build(variant, {limit}), [&](std::int64_t samples, Part part) {
+      return build(variant, {limit, samples, part});
+    });
     require_allowed(plan, options_);
   } else {
-    PlanResult result = make_fused_plan(policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
+    PlanResult result = make_fused_plan(
+        policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
     if (!result.plan) return result;
     plan = *std::move(result.plan);
   }
-  if (leads) lead_ = variant;
+  if (leads)
+    lead_ = variant;
   else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan))
     throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
   planner.rest_in_host = rest_in_host(plan);
@@ -155,7 +166,8 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
   return std::nullopt;
 }
 
-std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants, PlannerOptions planner) {
+std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
+                                                 PlannerOptions planner) {
   std::vector<StepVariant> training, evaluation;
   for (const StepVariant& variant : variants) (variant.training ? training : evaluation).push_back(variant);
   if (!options_.plan) std::ranges::stable_sort(training, std::greater());
@@ -167,7 +179,8 @@ std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std
   const auto plan_pieces = [&](PlannerOptions pieces_planner) -> std::optional<PlanResult> {
     for (const StepVariant& variant : evaluation)
       for (const std::int64_t samples : pieces(variant.batch))
-        if (std::optional<PlanResult> too_small = plan_variant(policy, {samples, false}, pieces_planner)) return too_small;
+        if (std::optional<PlanResult> too_small = plan_variant(policy, {samples, false}, pieces_planner))
+          return too_small;
     return std::nullopt;
   };
   at_once_ = evaluation.front().batch;
@@ -195,7 +208,8 @@ void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   const Bytes bytes = input_bytes(step);
   // Rounds are recorded apart from each other: the first, the others, a smaller last one.
   const std::int64_t recordings = planner.allowed == Numerics::identical ? 1 : 3;
-  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(), recordings * static_cast<std::int64_t>(step.tasks.size())));
+  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(),
+                                        recordings * static_cast<std::int64_t>(step.tasks.size())));
   if (planner.memory && recorded < *planner.memory) *planner.memory -= recorded.aligned();
   if (planner.memory && bytes.count() > planner.memory->count() / kSmallPart) return;
   input_ahead_ = bytes;
@@ -226,7 +240,8 @@ void Session::allocate() {
 const Session::Planned& Session::find(const StepVariant& variant) const {
   const auto it = variants_.find(variant);
   if (it == variants_.end())
-    throw Error("the session was not opened for {} steps of batch {}", variant.training ? "training" : "evaluation", variant.batch);
+    throw Error("the session was not opened for {} steps of batch {}", variant.training ? "training" : "evaluation",
+                variant.batch);
   return it->second;
 }
 
@@ -279,8 +294,7 @@ void Session::load(Planned& planned, const Dataset& data, std::span<const std::i
   if (!planned.executor->is_recorded() || input.size() < kWorthIt) return read(0, batch);
   const std::size_t readers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch);
   std::vector<std::thread> threads;
-  for (std::size_t r = 1; r < readers; ++r)
-    threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
+  for (std::size_t r = 1; r < readers; ++r) threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
   read(0, batch / readers);
   for (std::thread& thread : threads) thread.join();
 }

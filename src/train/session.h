@@ -37,7 +37,7 @@ struct SessionOptions {
   PlannerOptions planner;  // budgets and techniques
   // Times to plan with. None: a roofline of a plain processor, with the executor's link.
   std::shared_ptr<const CostModel> cost;
-  bool measure = false;  // instead: times measured on the backend, once (profile_cache.h)
+  bool measure = false;                   // instead: times measured on the backend, once (profile_cache.h)
   std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
   Rules rules = Rules::minimal;
   bool fuse = false;                     // see step/fuse.h
@@ -61,8 +61,8 @@ class Session {
   // of the variant which does not fit. Throws an Error for everything else. An evaluation that
   // does not fit, but would with fewer samples, is made in pieces.
   [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(NetworkPtr network,
-                                                                              const std::vector<StepVariant>& variants,
-                                                                              const SessionOptions& options);
+                                                                               const std::vector<StepVariant>& variants,
+                                                                               const SessionOptions& options);
 
   // Runs one step of a variant that open() was given over `samples` of the data. Where the device
   // works by itself, those of the `next` step of the same variant are read meanwhile.
@@ -124,7 +124,8 @@ class Session {
   // A variant's step as the backend runs it.
   [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;
   // The result of a variant that does not fit; none where it does, or where all do.
-  [[nodiscard]] std::optional<PlanResult> plan_variant(const Policy& policy, const StepVariant& variant, PlannerOptions& planner);
+  [[nodiscard]] std::optional<PlanResult> plan_variant(const Policy& policy, const StepVariant& variant,
+                                                       PlannerOptions& planner);
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
                                                         PlannerOptions planner);
   // The batches in which that many samples are evaluated.

@@ -54,7 +54,8 @@ void Session::initialize() {
   };
   // Random numbers for gigabytes of parameters take minutes on one core.
   constexpr std::int64_t kWorthIt = 1 << 24;
-  const std::size_t together = network_->parameter_count() < kWorthIt ? 1 : std::max(std::thread::hardware_concurrency(), 1U);
+  const std::size_t together =
+      network_->parameter_count() < kWorthIt ? 1 : std::max(std::thread::hardware_concurrency(), 1U);
   std::vector<std::vector<float>> values(together);
   for (std::size_t first = 0; first < entries.size(); first += together) {
     const std::size_t count = std::min(together, entries.size() - first);
@@ -110,12 +111,13 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
     const Tensor& tensor = lead().step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state && !with_optimizer) continue;
     const auto it = by_name.find(entry.name);
-    if (it == by_name.end()) throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
+    if (it == by_name.end())
+      throw Error("the checkpoint has no '{}'; was it saved from another network or optimizer?", entry.name);
     const Shape& saved = it->second->shape;
     if (extents(saved) != extents(tensor.shape) ||
         static_cast<std::int64_t>(it->second->values.size()) != tensor.shape.elements())
-      throw Error("'{}' is {}x{} in the checkpoint and {}x{} in the network", entry.name, saved.batch, sample_text(saved),
-                  tensor.shape.batch, sample_text(tensor.shape));
+      throw Error("'{}' is {}x{} in the checkpoint and {}x{} in the network", entry.name, saved.batch,
+                  sample_text(saved), tensor.shape.batch, sample_text(tensor.shape));
     found.emplace_back(entry.tensor, it->second);
   }
   for (const auto& [tensor, named] : found) lead().write(tensor, named->values);

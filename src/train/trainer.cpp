@@ -20,16 +20,19 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<StepVariant> training_variants(const TrainingOptions& options, const Dataset& train, const Dataset* validation) {
+std::vector<StepVariant> training_variants(const TrainingOptions& options, const Dataset& train,
+                                           const Dataset* validation) {
   if (options.batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", options.batch);
   if (train.size() < options.batch)
-    throw Error("the batch of {} is larger than the training set of {} samples; use a smaller --batch", options.batch, train.size());
+    throw Error("the batch of {} is larger than the training set of {} samples; use a smaller --batch", options.batch,
+                train.size());
   std::vector<StepVariant> variants{{options.batch, true}};
   const std::int64_t per_epoch = (train.size() + options.batch - 1) / options.batch;
   const bool reaches_last = options.steps == 0 || options.steps >= per_epoch;
   if (train.size() % options.batch != 0 && reaches_last) variants.push_back({train.size() % options.batch, true});
   if (validation != nullptr)
-    for (const StepVariant& variant : Session::evaluation_variants(*validation, options.batch)) variants.push_back(variant);
+    for (const StepVariant& variant : Session::evaluation_variants(*validation, options.batch))
+      variants.push_back(variant);
   return variants;
 }
 
@@ -61,13 +64,13 @@ TrainingReport train(Session& session, const TrainingOptions& options, const Dat
         const std::int64_t size = done + 1 < total || from == first ? std::min(options.batch, train.size() - from) : 0;
         return std::span(order).subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(size));
       };
-      const Executor::Metric metric =
-          session.run({count, true}, train, batch_at(first), rate, batch_at(first + count));
+      const Executor::Metric metric = session.run({count, true}, train, batch_at(first), rate, batch_at(first + count));
       const double seconds = seconds_since(start);
       if (count == options.batch) times.push_back(seconds);
       ++done;
       if (!std::isfinite(metric.loss))
-        throw Error("the loss is {} after step {}: training has diverged; try a lower --lr, --warmup or --clip", metric.loss, done);
+        throw Error("the loss is {} after step {}: training has diverged; try a lower --lr, --warmup or --clip",
+                    metric.loss, done);
       report.loss = metric.loss;
       loss += metric.loss * static_cast<double>(count);
       seen += static_cast<double>(count);
@@ -80,7 +83,8 @@ TrainingReport train(Session& session, const TrainingOptions& options, const Dat
       }
     }
     if (report.interrupted) break;
-    TrainingObserver::EpochInfo info{epoch + 1, loss / seen, correct / answers, std::nullopt, seconds_since(epoch_start)};
+    TrainingObserver::EpochInfo info{epoch + 1, loss / seen, correct / answers, std::nullopt,
+                                     seconds_since(epoch_start)};
     if (validation != nullptr) info.validation = session.evaluate(*validation, options.batch);
     report.validation = info.validation;
     observer.on_epoch(info);

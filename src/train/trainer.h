@@ -14,7 +14,7 @@ struct TrainingOptions {
   std::int64_t epochs = 1;
   std::int64_t steps = 0;  // above 0: stop after so many steps instead of epochs
   std::uint64_t seed = 1;
-  Schedule schedule;       // cosine: total_steps is filled in by train()
+  Schedule schedule;  // cosine: total_steps is filled in by train()
 };
 
 // Told of what happens, in order, on the training thread.
@@ -37,7 +37,7 @@ class TrainingObserver {
 
 struct TrainingReport {
   std::int64_t steps = 0;
-  double loss = 0;      // of the last step
+  double loss = 0;  // of the last step
   std::optional<Session::Evaluation> validation;
   double step_seconds = 0;  // median
   bool interrupted = false;

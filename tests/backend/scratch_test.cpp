@@ -18,7 +18,8 @@ constexpr auto kMark = std::byte{0xCA};
 // Memory with a marked margin on both sides.
 class Fenced {
  public:
-  explicit Fenced(std::size_t bytes) : bytes_(bytes), memory_(Bytes(static_cast<std::int64_t>(bytes + 2 * kMargin)).aligned().size() + 256, kMark) {
+  explicit Fenced(std::size_t bytes)
+      : bytes_(bytes), memory_(Bytes(static_cast<std::int64_t>(bytes + 2 * kMargin)).aligned().size() + 256, kMark) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data() + kMargin);
     start_ = memory_.data() + kMargin + (256 - address % 256) % 256;
     std::memset(start_, 0, bytes);
@@ -49,10 +50,13 @@ TEST(Scratch, StridedConvolutionsKeepToTheirWorkspace) {
       for (const std::int64_t from : {1, 3, 4, 15, 16, 17, 40})
         for (const std::int64_t to : {3, 16, 20}) {
           Builder net("strided");
-          const Value x = net.convolution(net.input({1, 2, 11, 10}), {.channels = from, .window = Window::square(1), .groups = 1, .bias = true});
-          const Value y = net.convolution(x, {.channels = to, .window = Window::square(kernel, stride, kernel / 2), .groups = 1, .bias = true});
+          const Value x = net.convolution(net.input({1, 2, 11, 10}),
+                                          {.channels = from, .window = Window::square(1), .groups = 1, .bias = true});
+          const Value y = net.convolution(
+              x, {.channels = to, .window = Window::square(kernel, stride, kernel / 2), .groups = 1, .bias = true});
           net.softmax_cross_entropy(net.fully_connected(y, {.channels = 2, .bias = true}));
-          Step step = build_step(std::make_shared<Network>(std::move(net).build()), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
+          Step step = build_step(std::make_shared<Network>(std::move(net).build()),
+                                 {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
           backend->annotate(step);
           for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
             const Bytes workspace = step.algorithms_of(TaskId(t)).front().workspace;
@@ -66,8 +70,8 @@ TEST(Scratch, StridedConvolutionsKeepToTheirWorkspace) {
             const StepState state;
             backend->prepare(step, TaskId(t), 0)(Launch{operands.data(), operands.back(), &state});
             for (const Fenced& memory : fenced)
-              EXPECT_TRUE(memory.intact()) << task_name(step, TaskId(t)) << ", kernel " << kernel << ", stride " << stride << ", "
-                                           << from << " to " << to << " channels";
+              EXPECT_TRUE(memory.intact()) << task_name(step, TaskId(t)) << ", kernel " << kernel << ", stride "
+                                           << stride << ", " << from << " to " << to << " channels";
             ++tasks;
           }
         }

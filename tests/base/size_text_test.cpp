@@ -21,7 +21,8 @@ TEST(SizeText, ReadsWhatPeopleWrite) {
 }
 
 TEST(SizeText, RefusesTheRest) {
-  for (const char* text : {"", "GiB", "-1", "12XB", "1e", "nan", "inf", "12GiBs", "0x10", "99999999999999999999", "9e18GiB", "9000000000TiB"}) {
+  for (const char* text : {"", "GiB", "-1", "12XB", "1e", "nan", "inf", "12GiBs", "0x10", "99999999999999999999",
+                           "9e18GiB", "9000000000TiB"}) {
     try {
       (void)parse_size(text);
       FAIL() << text;

@@ -26,7 +26,8 @@ class CommandLine : public testing::Test {
  protected:
   CommandLine() {
     folder_ = std::filesystem::temp_directory_path() /
-              (std::string("tide_cli_") + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(getpid()));
+              (std::string("tide_cli_") + testing::UnitTest::GetInstance()->current_test_info()->name() +
+               std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
   }
   ~CommandLine() override { std::filesystem::remove_all(folder_); }
@@ -34,7 +35,8 @@ class CommandLine : public testing::Test {
   Outcome tide(const std::string& arguments) {
     const std::filesystem::path out = folder_ / "out";
     const std::filesystem::path err = folder_ / "err";
-    const std::string command = std::string(TIDE_BINARY) + " " + arguments + " > " + out.string() + " 2> " + err.string();
+    const std::string command =
+        std::string(TIDE_BINARY) + " " + arguments + " > " + out.string() + " 2> " + err.string();
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(out), read_file(err)};
   }
@@ -53,7 +55,8 @@ class CommandLine : public testing::Test {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_TRUE(outcome.err.starts_with("tide: ")) << outcome.err;
     EXPECT_EQ(outcome.out, "");
-    for (const std::string& word : words) EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " not in: " << outcome.err;
+    for (const std::string& word : words)
+      EXPECT_NE(outcome.err.find(word), std::string::npos) << word << " not in: " << outcome.err;
   }
 
   std::filesystem::path folder_;
@@ -129,9 +132,11 @@ TEST_F(CommandLine, BadNetworkFiles) {
   fails(head + R"({"kind":"relu","name":"a","inputs":["b"]},{"kind":"relu","name":"b","inputs":["a"]}]})", {"cycle"});
   fails(head + R"({"kind":"relu","name":"a","inputs":["nobody"]}]})", {"nobody"});
   fails(head + R"({"kind":"max_pool","name":"p","inputs":["in"],"kernel":[99,99]}]})", {"p"});
-  fails(head + R"({"kind":"relu","name":"a","inputs":["in"]},{"kind":"max_pool","name":"m","inputs":["in"],"kernel":[2,2],"stride":[2,2]},)"
-               R"({"kind":"add","name":"sum","inputs":["a","m"]}]})",
-        {"sum"});
+  fails(
+      head +
+          R"({"kind":"relu","name":"a","inputs":["in"]},{"kind":"max_pool","name":"m","inputs":["in"],"kernel":[2,2],"stride":[2,2]},)"
+          R"({"kind":"add","name":"sum","inputs":["a","m"]}]})",
+      {"sum"});
 }
 
 TEST_F(CommandLine, BadPlanAndCheckpointFiles) {
@@ -151,7 +156,8 @@ TEST_F(CommandLine, BadPlanAndCheckpointFiles) {
   const std::size_t digit = text.find("[0,0,", at);
   ASSERT_NE(digit, std::string::npos);
   text.replace(digit, 5, "[0,0,7");
-  expect_failure("train digits --batch 32 --steps 2 --backend null --plan " + write("damaged.json", text), 1, {"damaged.json"});
+  expect_failure("train digits --batch 32 --steps 2 --backend null --plan " + write("damaged.json", text), 1,
+                 {"damaged.json"});
 }
 
 TEST_F(CommandLine, PlanPrintsTheGoldenFigures) {
@@ -164,16 +170,26 @@ TEST_F(CommandLine, PlanPrintsTheGoldenFigures) {
   EXPECT_EQ(result["data_bytes"], 2295791200);
   EXPECT_EQ(result["data_tensors"], 36);
   EXPECT_EQ(result["steps"].size(), 46U);
-  for (const char* key : {"model", "batch", "policy", "rules", "memory_bytes", "feasible", "numerics", "peak_bytes", "peak_task",
-                          "max_live_data_tensors", "floor_bytes", "recomputed_tasks", "offloaded_bytes", "prefetched_bytes", "resting_bytes", "phases",
-                          "sub_batch", "predicted_seconds", "ideal_seconds", "plan_seconds", "check_seconds", "classes"})
+  for (const char* key : {"model",           "batch",
+                          "policy",          "rules",
+                          "memory_bytes",    "feasible",
+                          "numerics",        "peak_bytes",
+                          "peak_task",       "max_live_data_tensors",
+                          "floor_bytes",     "recomputed_tasks",
+                          "offloaded_bytes", "prefetched_bytes",
+                          "resting_bytes",   "phases",
+                          "sub_batch",       "predicted_seconds",
+                          "ideal_seconds",   "plan_seconds",
+                          "check_seconds",   "classes"})
     EXPECT_TRUE(result.contains(key)) << key;
 }
 
 TEST_F(CommandLine, OtherCommandsWork) {
-  for (const char* command : {"models", "models --json", "doctor", "summary lenet", "summary lenet --json", "--help", "--version", "plan --help",
-                              "compare lenet --backend null", "compare lenet --backend null --json", "plan lenet --inference --backend null",
-                              "eval digits --backend reference --batch 16 --validation 0.02", "plan lenet --backend null --memory auto"}) {
+  for (const char* command :
+       {"models", "models --json", "doctor", "summary lenet", "summary lenet --json", "--help", "--version",
+        "plan --help", "compare lenet --backend null", "compare lenet --backend null --json",
+        "plan lenet --inference --backend null", "eval digits --backend reference --batch 16 --validation 0.02",
+        "plan lenet --backend null --memory auto"}) {
     const Outcome outcome = tide(command);
     EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
     EXPECT_FALSE(outcome.out.empty()) << command;
@@ -195,12 +211,14 @@ TEST_F(CommandLine, TrainingIsTheSameWithinABudget) {
 // Cut batches train like whole ones; nobody gets them, or other statistics, without asking.
 TEST_F(CommandLine, SubBatchesAreAskedFor) {
   expect_failure("plan lenet --backend null --batch 8 --sub-batch 3", 1, {"--allow reordered"});
-  expect_failure("plan digits --backend null --batch 8 --sub-batch 3 --allow reordered", 1, {"--allow changed", "--batch-norm exact"});
+  expect_failure("plan digits --backend null --batch 8 --sub-batch 3 --allow reordered", 1,
+                 {"--allow changed", "--batch-norm exact"});
   expect_failure("plan lenet --backend null --sub-batch -1", 1, {"--sub-batch"});
   expect_failure("plan lenet --backend null --allow anything", 1, {"anything", "identical"});
   expect_failure("plan lenet --backend null --batch-norm rough", 1, {"rough", "exact"});
 
-  const std::string common = "digits --backend reference --batch 8 --optimizer sgd ", steps = " --lr 0.01 --steps 2 --validation 0.02 --json";
+  const std::string common = "digits --backend reference --batch 8 --optimizer sgd ",
+                    steps = " --lr 0.01 --steps 2 --validation 0.02 --json";
   const json whole = json::parse(tide("train " + common + steps).out);
   EXPECT_EQ(whole["numerics"], "identical");
   const std::string exact = "--batch-norm exact --allow reordered --sub-batch 3 ";
@@ -219,7 +237,8 @@ TEST_F(CommandLine, SubBatchesAreAskedFor) {
     expect_failure("train " + common + "--plan " + file + steps, 1, {allow.substr(0, allow.size() - 1)});
     const Outcome loaded = tide("train " + common + allow + "--plan " + file + steps);
     ASSERT_EQ(loaded.code, 0) << loaded.err;
-    EXPECT_EQ(json::parse(loaded.out)["weights_hash"], json::parse(tide("train " + common + way + steps).out)["weights_hash"]);
+    EXPECT_EQ(json::parse(loaded.out)["weights_hash"],
+              json::parse(tide("train " + common + way + steps).out)["weights_hash"]);
   }
 }
 
@@ -228,7 +247,8 @@ TEST_F(CommandLine, AnInterruptSavesTheCheckpoint) {
   const std::filesystem::path err = folder_ / "err";
   // timeout sends SIGINT to a run that would take far longer.
   const std::string command = std::string("timeout -s INT 2 ") + TIDE_BINARY +
-                              " train digits --backend reference --batch 16 --epochs 100000 --validation 0.02 --save " + checkpoint + " > /dev/null 2> " + err.string();
+                              " train digits --backend reference --batch 16 --epochs 100000 --validation 0.02 --save " +
+                              checkpoint + " > /dev/null 2> " + err.string();
   const int status = std::system(command.c_str());
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_TRUE(std::filesystem::exists(checkpoint)) << read_file(err);

@@ -82,8 +82,11 @@ TEST(FitCommand, TheDepthOfAResNet) {
 }
 
 TEST(FitCommand, HostMemoryForParametersGoesDeeper) {
-  const std::string common = "fit 'resnet:2,2,?,2' --memory 128MiB --backend null --policy superneurons --batch 1 --json ";
-  const auto depth = [&](const std::string& more) { return json::parse(run_tide(common + more).out)["depth"].get<std::int64_t>(); };
+  const std::string common =
+      "fit 'resnet:2,2,?,2' --memory 128MiB --backend null --policy superneurons --batch 1 --json ";
+  const auto depth = [&](const std::string& more) {
+    return json::parse(run_tide(common + more).out)["depth"].get<std::int64_t>();
+  };
   const std::int64_t on_device = depth("--host-memory 512MiB --parameters device");
   EXPECT_GT(depth("--host-memory 512MiB"), 2 * on_device);
   EXPECT_EQ(depth(""), on_device);  // nothing else would bound it

@@ -99,10 +99,12 @@ std::vector<std::vector<double>> interpret(const NetworkPtr& network, std::int64
     if (tensor.tensor_class != TensorClass::input) continue;
     std::vector<double> filled(static_cast<std::size_t>(tensor.shape.elements()));
     for (double& value : filled)
-      value = tensor.role == Role::x ? static_cast<double>(golden::input_value(next_value++)) : static_cast<double>(golden::label_value(next_label++, network->classes()));
+      value = tensor.role == Role::x ? static_cast<double>(golden::input_value(next_value++))
+                                     : static_cast<double>(golden::label_value(next_label++, network->classes()));
     interpreter.set_logical(TensorId(t), filled);
   }
-  interpreter.run({.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0, .global_batch = kBatch});
+  interpreter.run(
+      {.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0, .global_batch = kBatch});
   std::vector<std::vector<double>> result;
   for (const Storage& storage : step.storages)
     if (storage.persistent) result.push_back(interpreter.get_logical(storage.exit));
@@ -137,7 +139,8 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
   const Outcome whole = run(test::plan_for(network, *backend, "baseline", step_options()), *backend, *network, 64);
   for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{3}, kBatch}) {
     for (const char* policy : {"superneurons", "modnn", "auto"}) {
-      if (sub_batch != 3 && policy != std::string_view("superneurons")) continue;  // one size with all of them is enough
+      if (sub_batch != 3 && policy != std::string_view("superneurons"))
+        continue;  // one size with all of them is enough
       SCOPED_TRACE(fmt::format("{} in sub-batches of {}", policy, sub_batch));
       const Step step = cut_step(network, *backend, step_options(), sub_batch);
       PlannerOptions planner;
@@ -160,7 +163,8 @@ TEST_P(ExactBatchNorm, LeavesTheDeviceBetweenItsSegments) {
     options.sub_batch = sub_batch;
     PlannerOptions planner;
     planner.memory = Bytes(kAlignment);
-    return make_plan(find_policy("superneurons"), build_step(network, options), RooflineModel(generic_cpu()), planner).floor;
+    return make_plan(find_policy("superneurons"), build_step(network, options), RooflineModel(generic_cpu()), planner)
+        .floor;
   };
   EXPECT_LT(floor(2), floor(32));
 }

@@ -84,7 +84,8 @@ TEST(Executor, RefusesAWorkspaceThatDoesNotFitTheArena) {
   const Plan plan = *make_plan(find_policy("baseline"), std::move(step), RooflineModel(generic_cpu()), {}).plan;
   const Bytes peak = summarize(plan).peak_bytes;
   Arena short_of(*backend, peak - Bytes(kAlignment));
-  EXPECT_NE(test::error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"),
+            std::string::npos);
 }
 
 TEST(Executor, RefusesWhatItCannotRun) {

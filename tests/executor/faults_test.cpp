@@ -9,8 +9,8 @@
 #include "executor/job.h"
 #include "network/builder.h"
 #include "plan/checker.h"
-#include "support/spill.h"
 #include "support/error_of.h"
+#include "support/spill.h"
 
 namespace tide {
 namespace {

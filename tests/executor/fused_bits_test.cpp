@@ -42,7 +42,8 @@ TEST_P(FusedBits, AreThoseOfSeparateLayers) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, FusedBits,
                          testing::Values(ZooCase{"resnet18@10", {1, 3, 32, 32}}, ZooCase{"resnet50@10", {1, 3, 64, 48}},
-                                         ZooCase{"preresnet:29@10", {1, 3, 32, 32}}, ZooCase{"densenet121@10", {1, 3, 32, 32}}),
+                                         ZooCase{"preresnet:29@10", {1, 3, 32, 32}},
+                                         ZooCase{"densenet121@10", {1, 3, 32, 32}}),
                          test::zoo_case_name);
 
 }  // namespace

@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Zoo, HighWater, test::zoo_cases(), test::zoo_case_name)
 
 // More than a hundred million parameters.
 INSTANTIATE_TEST_SUITE_P(Slow, HighWater,
-                         testing::Values(ZooCase{"fcn@3", {1, 3, 32, 32}, 1}, ZooCase{"inception-v4@10", {1, 3, 75, 75}}),
+                         testing::Values(ZooCase{"fcn@3", {1, 3, 32, 32}, 1},
+                                         ZooCase{"inception-v4@10", {1, 3, 75, 75}}),
                          test::zoo_case_name);
 
 }  // namespace

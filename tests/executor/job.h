@@ -94,7 +94,8 @@ class Job {
       for (std::int64_t h = 0; h < shape.height; ++h)
         for (std::int64_t w = 0; w < shape.width; ++w)
           for (std::int64_t c = 0; c < shape.channels; ++c)
-            input[at++] = golden::input_value(offset * shape.elements() + ((n * shape.channels + c) * shape.height + h) * shape.width + w);
+            input[at++] = golden::input_value(offset * shape.elements() +
+                                              ((n * shape.channels + c) * shape.height + h) * shape.width + w);
     const std::span<std::int32_t> labels = executor_.labels();
     const auto first = offset * static_cast<std::int64_t>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i)

@@ -20,7 +20,8 @@ class ExecutedPolicies : public test::ZooJob {
  protected:
   void expect_baseline(const Plan& plan, double link, std::string_view what) {
     const Bytes disk = disk_bytes(plan);
-    ZooJob::expect_baseline(plan, fmt::format("{} at {} GB/s", what, link / 1e9), {.guard = false, .link_bytes_per_second = link},
+    ZooJob::expect_baseline(plan, fmt::format("{} at {} GB/s", what, link / 1e9),
+                            {.guard = false, .link_bytes_per_second = link},
                             disk.is_zero() ? nullptr : std::make_unique<SpillFile>("", disk));
   }
 };

@@ -34,8 +34,7 @@ class ShufflingQueue final : public StepQueue {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       if (missing[i] == 0) ready.insert(i);
     while (!ready.empty()) {
-      const std::size_t next =
-          *std::next(ready.begin(), static_cast<std::ptrdiff_t>(random_() % ready.size()));
+      const std::size_t next = *std::next(ready.begin(), static_cast<std::ptrdiff_t>(random_() % ready.size()));
       ready.erase(next);
       nodes_[next].work();
       for (std::size_t i = next + 1; i < nodes_.size(); ++i)
@@ -114,8 +113,7 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
       SCOPED_TRACE(policy);
       PlannerOptions options;
       options.cache = false;
-      const PlanResult result =
-          test::result_for(network, recording, policy, test::training_step(kBatch), options);
+      const PlanResult result = test::result_for(network, recording, policy, test::training_step(kBatch), options);
       const PlanSummary summary = summarize(*result.plan);
       test::Job job(*result.plan, recording, {.guard = true, .record = true});
       EXPECT_TRUE(job.executor().is_recorded());

@@ -1,9 +1,10 @@
 // Parameters and optimizer state that rest in host memory, executed: the same bits as with
 // `baseline`, as many bytes moved as planned, at the smallest budget and above it.
+#include "planner/resting.h"
+
 #include <gtest/gtest.h>
 
 #include "executor/zoo_job.h"
-#include "planner/resting.h"
 
 namespace tide {
 namespace {

@@ -1,5 +1,7 @@
 // Batches cut into sub-batches: gradients add up to those of the whole batch, whatever the size of
 // the sub-batches and whichever policy plans the rounds.
+#include "planner/rounds.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include "executor/job.h"
 #include "plan/checker.h"
 #include "plan/plan_json.h"
-#include "planner/rounds.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -33,8 +34,8 @@ class Rounds : public testing::TestWithParam<Case> {
     return test::training_step(GetParam().batch, optimizer);
   }
 
-  [[nodiscard]] PlanResult cut(const Backend& backend, std::string_view policy, const StepOptions& options, std::int64_t sub_batch,
-                               std::optional<Bytes> memory = {}) const {
+  [[nodiscard]] PlanResult cut(const Backend& backend, std::string_view policy, const StepOptions& options,
+                               std::int64_t sub_batch, std::optional<Bytes> memory = {}) const {
     PlannerOptions planner;
     planner.memory = memory;
     planner.sub_batch = sub_batch;
@@ -84,7 +85,8 @@ TEST_P(Rounds, AddUpToTheWholeBatch) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const StepOptions options = step_options();
   double whole_loss = 0;
-  const test::ParameterValues whole = gradients_of(test::plan_for(network_, *backend, "baseline", options), *backend, whole_loss);
+  const test::ParameterValues whole =
+      gradients_of(test::plan_for(network_, *backend, "baseline", options), *backend, whole_loss);
   for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{2}, GetParam().batch - 1}) {
     for (const char* policy : {"liveness", "superneurons", "sublinear", "modnn", "auto"}) {
       if (sub_batch != 2 && policy != std::string_view("liveness")) continue;  // one size with all of them is enough
@@ -96,7 +98,8 @@ TEST_P(Rounds, AddUpToTheWholeBatch) {
       double loss = 0;
       const test::ParameterValues sum = gradients_of(*result.plan, *backend, loss);
       EXPECT_NEAR(loss, whole_loss, 1e-5 * std::abs(whole_loss));
-      for (std::size_t p = 0; p < whole.size(); ++p) EXPECT_LE(distance(sum[p], whole[p]), 1e-5) << network_->parameters[p].name;
+      for (std::size_t p = 0; p < whole.size(); ++p)
+        EXPECT_LE(distance(sum[p], whole[p]), 1e-5) << network_->parameters[p].name;
     }
   }
 }
@@ -104,11 +107,13 @@ TEST_P(Rounds, AddUpToTheWholeBatch) {
 TEST_P(Rounds, TakeLessMemoryThanTheWholeBatch) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const StepOptions options = step_options();
-  const Bytes whole = test::result_for(network_, *backend, "superneurons", options, {.memory = Bytes(kAlignment)}).floor;
+  const Bytes whole =
+      test::result_for(network_, *backend, "superneurons", options, {.memory = Bytes(kAlignment)}).floor;
   const Bytes least = cut(*backend, "superneurons", options, 1, Bytes(kAlignment)).floor;
   // Gradients persist in rounds, so that a small batch of a network with many parameters gains nothing.
   Bytes gradients;
-  for (const Parameter& parameter : network_->parameters) gradients += bytes_of(parameter.shape, DataType::f32).aligned();
+  for (const Parameter& parameter : network_->parameters)
+    gradients += bytes_of(parameter.shape, DataType::f32).aligned();
   EXPECT_LT(least, whole + gradients);
   const PlanResult tight = cut(*backend, "superneurons", options, 1, least);
   ASSERT_TRUE(tight.plan);
@@ -141,7 +146,8 @@ TEST_P(Rounds, AreRefusedUnlessAllowed) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Rounds,
                          testing::Values(Case{"lenet", {1, 1, 28, 28}, 5}, Case{"alexnet@10", {1, 3, 67, 67}, 3},
-                                         Case{"vgg16@10", {1, 3, 32, 32}, 3}, Case{"lstm:2,16,4@11", {1, 24, 1, 1}, 7}));
+                                         Case{"vgg16@10", {1, 3, 32, 32}, 3},
+                                         Case{"lstm:2,16,4@11", {1, 24, 1, 1}, 7}));
 
 }  // namespace
 }  // namespace tide

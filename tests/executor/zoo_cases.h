@@ -30,8 +30,8 @@ inline std::string zoo_case_name(const testing::TestParamInfo<ZooCase>& row) {
 // The quick ones among them.
 inline auto few_zoo_cases() {
   return testing::Values(ZooCase{"lenet", {1, 1, 28, 28}, 4}, ZooCase{"digits", {1, 1, 8, 8}, 3, Rules::minimal, true},
-                         ZooCase{"digits@11", {1, 1, 8, 8}, 7, Rules::superneurons}, ZooCase{"resnet18@10", {1, 3, 32, 32}},
-                         ZooCase{"preresnet:29@10", {1, 3, 32, 32}},
+                         ZooCase{"digits@11", {1, 1, 8, 8}, 7, Rules::superneurons},
+                         ZooCase{"resnet18@10", {1, 3, 32, 32}}, ZooCase{"preresnet:29@10", {1, 3, 32, 32}},
                          ZooCase{"lstm:2,16,4@11", {1, 24, 1, 1}, 5, Rules::minimal, true});
 }
 

@@ -15,7 +15,8 @@ class ZooJob : public testing::TestWithParam<ZooCase> {
 
   void set_up(const OptimizerOptions& optimizer) {
 #ifdef __SANITIZE_ADDRESS__
-    if (!GetParam().small) GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
+    if (!GetParam().small)
+      GTEST_SKIP() << "takes minutes under AddressSanitizer; the small networks take the same paths";
 #endif
     backend_ = cpu_backend();
     if (!backend_ && !GetParam().small) GTEST_SKIP() << "too slow for the reference backend";

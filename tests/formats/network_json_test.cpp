@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "network/builder.h"
-#include "zoo/zoo.h"
 #include "support/error_of.h"
 #include "support/temporary_file.h"
+#include "zoo/zoo.h"
 
 namespace tide {
 namespace {

@@ -68,7 +68,8 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   for (const TensorId id : persistent) {
     const Tensor& tensor = step.tensor(id);
     std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
-    if (tensor.tensor_class != TensorClass::optimizer_state) values = initial_values(*step.network, tensor.parameter, 5);
+    if (tensor.tensor_class != TensorClass::optimizer_state)
+      values = initial_values(*step.network, tensor.parameter, 5);
     executor.write(id, values);
   }
   Outcome outcome;
@@ -77,8 +78,12 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
     std::mt19937 random(static_cast<std::uint32_t>(round));
     for (float& value : executor.input()) value = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
     for (std::int32_t& label : executor.labels()) label = static_cast<std::int32_t>(random() % 5);
-    executor.run({.seed = 3, .step = round, .learning_rate = 0.01, .update_count = static_cast<std::int64_t>(round) + 1,
-                  .first_sample = 0, .global_batch = batch_of(plan)});
+    executor.run({.seed = 3,
+                  .step = round,
+                  .learning_rate = 0.01,
+                  .update_count = static_cast<std::int64_t>(round) + 1,
+                  .first_sample = 0,
+                  .global_batch = batch_of(plan)});
     results.push_back({static_cast<float>(executor.metric().loss)});
   }
   outcome.peak_as_planned = executor.high_water() == summarize(plan).peak_bytes;
@@ -93,7 +98,8 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
 bool equal_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i].size() != b[i].size() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+    if (a[i].size() != b[i].size() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0)
+      return false;
   return true;
 }
 
@@ -125,7 +131,8 @@ PlannerOptions random_planner(const Step& step, std::mt19937& random) {
   options.weigh_by_cost = random() % 2 == 0;
   options.algorithms = static_cast<Algorithms>(random() % 2);
   if (random() % 3 == 0)
-    for (const std::string& layer : step.layer_names) options.mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
+    for (const std::string& layer : step.layer_names)
+      options.mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
   options.in_place = random() % 4 != 0;
   options.recompute = static_cast<Recompute>(random() % 4);
   options.cache = random() % 3 != 0;
@@ -142,7 +149,8 @@ PlannerOptions random_planner(const Step& step, std::mt19937& random) {
 }
 
 // Now and then the batch may be cut, or has to be.
-void cut_at_random(const NetworkPtr& network, const Step& step, const Backend& backend, std::mt19937& random, PlannerOptions& options) {
+void cut_at_random(const NetworkPtr& network, const Step& step, const Backend& backend, std::mt19937& random,
+                   PlannerOptions& options) {
   if (random() % 4 != 0) return;
   options.allowed = Numerics::changed;
   options.exact_batch_norm = step.options.rules == Rules::minimal && random() % 2 == 0;
@@ -163,7 +171,8 @@ bool has_copies(const Plan& plan) {
 
 bool has_resting(const Plan& plan) {
   const auto& stays = plan.phases.front().residencies;
-  return std::any_of(stays.begin(), stays.end(), [](const Residency& r) { return r.first == kEntry && r.tier == Tier::host; });
+  return std::any_of(stays.begin(), stays.end(),
+                     [](const Residency& r) { return r.first == kEntry && r.tier == Tier::host; });
 }
 
 bool has_replays(const Plan& plan) {
@@ -174,8 +183,8 @@ bool has_replays(const Plan& plan) {
 }
 
 // A plan that moves things, with less host memory than that takes, and a disk.
-std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlannerOptions options, Bytes host,
-                            std::mt19937& random) {
+std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlannerOptions options,
+                            Bytes host, std::mt19937& random) {
   options.host_memory = Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
   options.disk_memory = Bytes(std::int64_t{1} << 40);
   const PlanResult result = make_plan(policy, step, cost, options);
@@ -266,9 +275,12 @@ int run(std::uint32_t count, std::uint32_t first) {
       expect(false, seed, "any policy", error.what());
     }
   }
-  fmt::print("{} networks: {} plans proved, {} of them with copies, {} with resting parameters, {} in sub-batches, {} budgets too small, {} storages moved at random, {} plans "
-             "executed\n",
-             count, counts.planned, counts.moving, counts.resting, counts.cut, counts.infeasible, counts.moved, counts.executed);
+  fmt::print(
+      "{} networks: {} plans proved, {} of them with copies, {} with resting parameters, {} in sub-batches, {} budgets "
+      "too small, {} storages moved at random, {} plans "
+      "executed\n",
+      count, counts.planned, counts.moving, counts.resting, counts.cut, counts.infeasible, counts.moved,
+      counts.executed);
   if (counts.planned == 0 || (count >= 8 && (counts.executed == 0 || counts.resting == 0 || counts.cut == 0))) return 1;
   return failures == 0 ? 0 : 1;
 }
@@ -277,6 +289,8 @@ int run(std::uint32_t count, std::uint32_t first) {
 }  // namespace tide
 
 int main(int argc, char** argv) {
-  const auto number = [&](int at, int otherwise) { return static_cast<std::uint32_t>(argc > at ? std::atoi(argv[at]) : otherwise); };
+  const auto number = [&](int at, int otherwise) {
+    return static_cast<std::uint32_t>(argc > at ? std::atoi(argv[at]) : otherwise);
+  };
   return tide::run(number(1, 2000), number(2, 0));
 }

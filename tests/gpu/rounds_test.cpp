@@ -20,7 +20,10 @@ class CudaRounds : public testing::TestWithParam<Cut> {};
 // All parameters after one step of plain SGD.
 std::vector<std::vector<float>> train_once(Session& session, std::int64_t batch) {
   const Network& network = session.network();
-  const DatasetPtr data = synthetic({.sample = network.input_sample(), .classes = network.classes(), .labels_per_sample = network.labels_per_sample(), .size = batch});
+  const DatasetPtr data = synthetic({.sample = network.input_sample(),
+                                     .classes = network.classes(),
+                                     .labels_per_sample = network.labels_per_sample(),
+                                     .size = batch});
   std::vector<std::int64_t> samples(static_cast<std::size_t>(batch));
   std::iota(samples.begin(), samples.end(), 0);
   EXPECT_TRUE(std::isfinite(session.run({batch, true}, *data, samples, 0.5).loss));
@@ -65,9 +68,11 @@ TEST_P(CudaRounds, TrainLikeTheWholeBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, CudaRounds,
-                         testing::Values(Cut{"vgg16@10", {1, 3, 32, 32}, 2, false, 1e-5}, Cut{"alexnet@10", {1, 3, 67, 67}, 3, false, 1e-5},
+                         testing::Values(Cut{"vgg16@10", {1, 3, 32, 32}, 2, false, 1e-5},
+                                         Cut{"alexnet@10", {1, 3, 67, 67}, 3, false, 1e-5},
                                          Cut{"lstm:2,16,4@11", {1, 24, 1, 1}, 1, false, 1e-5},
-                                         Cut{"resnet18@10", {1, 3, 32, 32}, 2, true, 1e-4}, Cut{"resnet50@10", {1, 3, 32, 32}, 3, true, 1e-3}),
+                                         Cut{"resnet18@10", {1, 3, 32, 32}, 2, true, 1e-4},
+                                         Cut{"resnet50@10", {1, 3, 32, 32}, 3, true, 1e-3}),
                          [](const auto& row) { return "case" + std::to_string(row.index); });
 
 }  // namespace

@@ -92,9 +92,8 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
   for (const Technique& technique :
        {Technique{"offload", Recompute::none, true}, Technique{"superneurons", Recompute::none, true},
         Technique{"superneurons", Recompute::speed, true}, Technique{"superneurons", Recompute::memory, true},
-        Technique{"superneurons", Recompute::cost_aware, true},
-        Technique{"superneurons", Recompute::cost_aware, false}, Technique{"modnn", Recompute::cost_aware, true},
-        Technique{"auto", Recompute::cost_aware, true}}) {
+        Technique{"superneurons", Recompute::cost_aware, true}, Technique{"superneurons", Recompute::cost_aware, false},
+        Technique{"modnn", Recompute::cost_aware, true}, Technique{"auto", Recompute::cost_aware, true}}) {
     SessionOptions options = options_for(technique.policy);
     options.planner.recompute = technique.recompute;
     options.planner.cache = technique.cache;
@@ -166,8 +165,7 @@ TEST_F(CudaTraining, LearnsTheDigits) {
   session_options.planner.memory = std::get<PlanResult>(refused).floor;
   const SessionPtr tight = open_session(network, variants, session_options);
   const SessionPtr roomy = open_session(network, variants, cuda_options("baseline"));
-  const TrainingReport report =
-      tide::train(*tight, options, *data.train, data.validation.get(), silent, stop);
+  const TrainingReport report = tide::train(*tight, options, *data.train, data.validation.get(), silent, stop);
   tide::train(*roomy, options, *data.train, data.validation.get(), silent, stop);
   EXPECT_EQ(tight->weights_hash(), roomy->weights_hash());
   ASSERT_TRUE(report.validation);

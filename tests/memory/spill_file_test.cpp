@@ -1,6 +1,5 @@
 // The spill file on the real file system, by either way of reading and writing.
 #include "memory/spill_file.h"
-#include "support/error_of.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,6 +7,8 @@
 #include <cerrno>
 #include <thread>
 #include <vector>
+
+#include "support/error_of.h"
 
 namespace tide {
 namespace {

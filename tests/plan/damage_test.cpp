@@ -69,7 +69,8 @@ std::vector<Damage> damages() {
            for (const std::size_t b : found) {
              Residency& first = p.stays()[a];
              const Residency& second = p.stays()[b];
-             if (a == b || first.storage == second.storage || first.last < second.first || second.last < first.first) continue;
+             if (a == b || first.storage == second.storage || first.last < second.first || second.last < first.first)
+               continue;
              if (p.step->storage(first.storage).bytes.is_zero()) continue;
              first.address = second.address;
              return true;
@@ -100,7 +101,8 @@ std::vector<Damage> damages() {
            for (const std::size_t b : p.transient_stays()) {
              Residency& first = p.stays()[a];
              const Residency& second = p.stays()[b];
-             if (first.storage == second.storage || first.address != second.address || second.first <= first.last) continue;
+             if (first.storage == second.storage || first.address != second.address || second.first <= first.last)
+               continue;
              first.last = second.first;
              return true;
            }
@@ -112,7 +114,8 @@ std::vector<Damage> damages() {
            for (const std::size_t b : p.transient_stays()) {
              Residency& first = p.stays()[a];
              const Residency& second = p.stays()[b];
-             if (first.storage == second.storage || first.address != second.address || second.first <= first.last) continue;
+             if (first.storage == second.storage || first.address != second.address || second.first <= first.last)
+               continue;
              first.last = static_cast<std::int32_t>(p.ops().size());
              return true;
            }
@@ -133,7 +136,8 @@ std::vector<Damage> damages() {
            for (const std::size_t b : p.transient_stays()) {
              const Residency& first = p.stays()[a];
              Residency& second = p.stays()[b];
-             if (first.storage == second.storage || first.address != second.address || second.first <= first.last) continue;
+             if (first.storage == second.storage || first.address != second.address || second.first <= first.last)
+               continue;
              second.first = first.last;
              return true;
            }
@@ -141,7 +145,8 @@ std::vector<Damage> damages() {
        }},
       {"LateBegin",
        [](Patient& p) {
-         const auto found = p.stays_where([&](const Residency& r) { return r.tier == Tier::device && r.last > r.first && r.first >= 0; });
+         const auto found = p.stays_where(
+             [&](const Residency& r) { return r.tier == Tier::device && r.last > r.first && r.first >= 0; });
          if (found.empty()) return false;
          ++p.stays()[found[p.pick(found.size())]].first;
          return true;
@@ -200,7 +205,8 @@ std::vector<Damage> damages() {
        }},
       {"TaskOutOfRange",
        [](Patient& p) {
-         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].task = TaskId(p.step->tasks.size());
+         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].task =
+             TaskId(p.step->tasks.size());
          return true;
        }},
       {"AlgorithmOutOfRange",
@@ -310,7 +316,8 @@ std::vector<Damage> damages() {
        }},
       {"InputNowhereAtTheStart",
        [](Patient& p) {
-         const auto found = p.stays_where([&](const Residency& r) { return p.step->storage(r.storage).tensor_class == TensorClass::input; });
+         const auto found = p.stays_where(
+             [&](const Residency& r) { return p.step->storage(r.storage).tensor_class == TensorClass::input; });
          p.stays().erase(p.stays().begin() + static_cast<std::ptrdiff_t>(found[p.pick(found.size())]));
          return true;
        }},
@@ -324,7 +331,8 @@ std::vector<Damage> damages() {
            for (std::size_t j = 0; j < i; ++j) {
              if (p.ops()[j].kind != OpKind::run) continue;
              for (const Operand& operand : p.step->operands_of(p.ops()[j].task))
-               if (operand.access == Access::read && p.step->tensor(operand.tensor).storage == p.step->tensor(written).storage) {
+               if (operand.access == Access::read &&
+                   p.step->tensor(operand.tensor).storage == p.step->tensor(written).storage) {
                  std::swap(p.ops()[i].task, p.ops()[j].task);
                  std::swap(p.ops()[i].algorithm, p.ops()[j].algorithm);
                  return true;
@@ -366,10 +374,11 @@ std::vector<Damage> damages() {
              if (operand.access == Access::accumulate) adders.push_back(i);
          for (const std::size_t i : adders)
            for (std::size_t j = 0; j < i; ++j)
-             for (const Operand& earlier : p.step->operands_of(p.ops()[j].kind == OpKind::run ? p.ops()[j].task : TaskId(0)))
+             for (const Operand& earlier :
+                  p.step->operands_of(p.ops()[j].kind == OpKind::run ? p.ops()[j].task : TaskId(0)))
                for (const Operand& later : p.step->operands_of(p.ops()[i].task))
-                 if (p.ops()[j].kind == OpKind::run && earlier.access == Access::write && later.access == Access::accumulate &&
-                     earlier.tensor == later.tensor) {
+                 if (p.ops()[j].kind == OpKind::run && earlier.access == Access::write &&
+                     later.access == Access::accumulate && earlier.tensor == later.tensor) {
                    std::swap(p.ops()[i].task, p.ops()[j].task);
                    return true;
                  }
@@ -437,7 +446,8 @@ TEST_P(DamageTest, IsFound) {
   EXPECT_GE(applied, 3) << "no plan offers a place for this damage";
 }
 
-INSTANTIATE_TEST_SUITE_P(Checker, DamageTest, testing::ValuesIn(damages()), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Checker, DamageTest, testing::ValuesIn(damages()),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace
 }  // namespace tide

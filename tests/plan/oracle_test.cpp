@@ -54,7 +54,8 @@ std::vector<Box> boxes_of(const Phase& phase) {
       const auto op = static_cast<std::int32_t>(i);
       if (op < r.first || op > r.last) continue;
       bool touches = op == r.first || op == r.last;
-      if (phase.ops[i].kind == OpKind::copy) touches = touches || phase.ops[i].storage == r.storage;
+      if (phase.ops[i].kind == OpKind::copy)
+        touches = touches || phase.ops[i].storage == r.storage;
       else if (r.tier == Tier::device)
         for (const Operand& operand : phase.step->operands_of(phase.ops[i].task))
           touches = touches || phase.step->tensor(operand.tensor).storage == r.storage;
@@ -113,7 +114,8 @@ TEST(CheckerOracle, SweepAgreesWithBruteForce) {
         r.address = phase.residencies[random() % phase.residencies.size()].address;
       } else {
         Op& op = phase.ops[random() % phase.ops.size()];
-        if (!op.waits.empty()) op.waits.erase(op.waits.begin() + static_cast<std::ptrdiff_t>(random() % op.waits.size()));
+        if (!op.waits.empty())
+          op.waits.erase(op.waits.begin() + static_cast<std::ptrdiff_t>(random() % op.waits.size()));
       }
     }
     bool found = false;
@@ -124,7 +126,8 @@ TEST(CheckerOracle, SweepAgreesWithBruteForce) {
       other = other || finding.kind == FindingKind::race;
     }
     const bool expected = brute_force_overlap(plan.phases.front());
-    EXPECT_TRUE(found == expected || (other && expected)) << "seed " << seed << ": sweep " << found << ", brute force " << expected;
+    EXPECT_TRUE(found == expected || (other && expected))
+        << "seed " << seed << ": sweep " << found << ", brute force " << expected;
     ++(expected ? overlapping : apart);
   }
   EXPECT_GT(overlapping, 30);

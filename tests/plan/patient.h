@@ -37,7 +37,9 @@ struct Patient {
   }
   // A stay in device memory of a storage that does not persist.
   std::vector<std::size_t> transient_stays() {
-    return stays_where([&](const Residency& r) { return r.tier == Tier::device && !step->storage(r.storage).persistent && r.first >= 0; });
+    return stays_where([&](const Residency& r) {
+      return r.tier == Tier::device && !step->storage(r.storage).persistent && r.first >= 0;
+    });
   }
   // Removes an op and renumbers everything behind it.
   void remove_op(std::size_t at) {

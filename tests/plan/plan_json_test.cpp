@@ -18,8 +18,10 @@ namespace tide {
 namespace {
 
 Plan plan_of(const NetworkPtr& network, std::uint32_t seed = 1) {
-  const PlanResult result = make_plan(find_policy("liveness"), build_step(network, {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}}),
-                                      RooflineModel(generic_cpu()), {});
+  const PlanResult result =
+      make_plan(find_policy("liveness"),
+                build_step(network, {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}}),
+                RooflineModel(generic_cpu()), {});
   int moved = 0;
   return testing_support::with_offloads(*result.plan, seed, 40, moved);
 }
@@ -66,8 +68,10 @@ TEST(PlanJson, DamagedTextNeverCrashes) {
     }
     try {
       const Plan plan = plan_from_json(damaged);
-      if (!check(plan).empty()) ++refused;
-      else (void)summarize(plan);
+      if (!check(plan).empty())
+        ++refused;
+      else
+        (void)summarize(plan);
     } catch (const Error& error) {
       ++refused;
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
@@ -102,7 +106,8 @@ TEST(Simulator, LanesOverlapAndWaitsHold) {
     const Span& span = timeline.spans[i];
     double& end = lane_end[static_cast<std::size_t>(phase.ops[i].lane)];
     EXPECT_GE(span.start, end);
-    for (const std::int32_t wait : phase.ops[i].waits) EXPECT_GE(span.start, timeline.spans[static_cast<std::size_t>(wait)].end);
+    for (const std::int32_t wait : phase.ops[i].waits)
+      EXPECT_GE(span.start, timeline.spans[static_cast<std::size_t>(wait)].end);
     end = span.end;
     work += span.end - span.start;
     EXPECT_LE(span.end, timeline.seconds);

@@ -68,7 +68,9 @@ TEST(RestingDamage, TheOldValueIsWrittenBack) {
       [](Patient& p) {
         for (std::size_t i = 1; i < p.ops().size(); ++i) {
           Op& before = p.ops()[i - 1];
-          if (!is_copy(p, p.ops()[i], Tier::host) || before.kind != OpKind::run || p.step->task(before.task).kind != TaskKind::update) continue;
+          if (!is_copy(p, p.ops()[i], Tier::host) || before.kind != OpKind::run ||
+              p.step->task(before.task).kind != TaskKind::update)
+            continue;
           before.waits.clear();
           p.ops()[i].waits.clear();
           std::swap(before, p.ops()[i]);

@@ -81,7 +81,8 @@ TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
   const PlanResult liveness = plan("liveness", step, cost, {});
   const Bytes floor = plan("auto", step, cost, Bytes(kAlignment)).floor;
   for (std::int64_t ninths = 0; ninths < 10; ++ninths) {
-    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 9 * ninths) / kAlignment * kAlignment);
+    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 9 * ninths) / kAlignment *
+                       kAlignment);
     const PlanResult best = plan("auto", step, cost, memory);
     ASSERT_TRUE(best.plan) << ninths;
     EXPECT_LE(summarize(*best.plan).peak_bytes, memory);
@@ -96,8 +97,14 @@ TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
 }
 
 constexpr std::array<Case, 4> kQuick{{{"alexnet", 128}, {"vgg16", 32}, {"resnet50", 64}, {"densenet121", 32}}};
-constexpr std::array<Case, 8> kMore{{{"vgg19", 32}, {"resnet18", 64}, {"resnet101", 32}, {"resnet152", 16},
-                                     {"inception-v3", 32}, {"inception-v4", 16}, {"preresnet:164", 32}, {"lstm:4,256,16", 64}}};
+constexpr std::array<Case, 8> kMore{{{"vgg19", 32},
+                                     {"resnet18", 64},
+                                     {"resnet101", 32},
+                                     {"resnet152", 16},
+                                     {"inception-v3", 32},
+                                     {"inception-v4", 16},
+                                     {"preresnet:164", 32},
+                                     {"lstm:4,256,16", 64}}};
 std::vector<Case> all_cases() {
   std::vector<Case> all(kQuick.begin(), kQuick.end());
   all.insert(all.end(), kMore.begin(), kMore.end());
@@ -112,7 +119,8 @@ std::vector<Case> on(std::string_view device, std::span<const Case> cases, std::
   }
   return more;
 }
-INSTANTIATE_TEST_SUITE_P(Zoo, AutoPlans, testing::ValuesIn(on("k40m", std::span(kQuick).first(3), {kQuick.begin(), kQuick.end()})));
+INSTANTIATE_TEST_SUITE_P(Zoo, AutoPlans,
+                         testing::ValuesIn(on("k40m", std::span(kQuick).first(3), {kQuick.begin(), kQuick.end()})));
 INSTANTIATE_TEST_SUITE_P(Slow, AutoPlans, testing::ValuesIn(on("titan-x", kQuick, {kMore.begin(), kMore.end()})));
 
 struct Gaps {
@@ -134,7 +142,8 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
       PlannerOptions options;
       options.memory = Bytes(peak / 100 * percent);
       const PlanResult result = make_plan(find_policy("auto"), step, cost, options);
-      if (result.plan) gaps.push_back(simulate(*result.plan, cost).seconds / lower_bound(step, cost, options).seconds - 1);
+      if (result.plan)
+        gaps.push_back(simulate(*result.plan, cost).seconds / lower_bound(step, cost, options).seconds - 1);
     }
   }
   ASSERT_GE(gaps.size(), 5 * GetParam().networks.size());
@@ -145,7 +154,8 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, AutoGaps, testing::Values(Gaps{"h200", {kQuick.begin(), kQuick.end()}}));
 INSTANTIATE_TEST_SUITE_P(Slow, AutoGaps,
-                         testing::Values(Gaps{"h200", all_cases()}, Gaps{"titan-x", all_cases()}, Gaps{"k40m", all_cases()}));
+                         testing::Values(Gaps{"h200", all_cases()}, Gaps{"titan-x", all_cases()},
+                                         Gaps{"k40m", all_cases()}));
 
 TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
   const Device device = find_device("h200").rates();

@@ -1,4 +1,6 @@
 // Small steps against the fastest schedule there is.
+#include "support/exact.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include "plan/timeline.h"
 #include "planner/lower_bound.h"
 #include "step/build.h"
-#include "support/exact.h"
 #include "support/random_network.h"
 
 namespace tide {
@@ -35,7 +36,8 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
     options.memory.reset();
     const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
     if (peak <= floor || !ExactSearch::fits(step)) continue;
-    options.memory = Bytes((floor + (peak - floor) * static_cast<std::int64_t>(1 + seed % 7) / 8) / kAlignment * kAlignment);
+    options.memory =
+        Bytes((floor + (peak - floor) * static_cast<std::int64_t>(1 + seed % 7) / 8) / kAlignment * kAlignment);
     ExactSearch search(step, cost, *options.memory);
     if (search.droppable() < 1 || search.droppable() > 10) continue;
     const double planned = simulate(*make_plan(find_policy("auto"), step, cost, options).plan, cost).seconds;

@@ -40,7 +40,9 @@ struct Sets {
 // The paper's t0 is the batch itself.
 bool counted(const Step& step, StorageId storage) {
   const Storage& bytes = step.storage(storage);
-  return is_data(bytes.tensor_class) || (bytes.entry.valid() && step.tensor(bytes.entry).tensor_class == TensorClass::input && step.tensor(bytes.entry).role == Role::x);
+  return is_data(bytes.tensor_class) ||
+         (bytes.entry.valid() && step.tensor(bytes.entry).tensor_class == TensorClass::input &&
+          step.tensor(bytes.entry).role == Role::x);
 }
 
 std::map<std::string, Sets> live_sets(const Plan& plan) {

@@ -79,8 +79,8 @@ TEST_P(GoldenTechniques, Match) {
   PlannerOptions options;
   options.recompute = GetParam().recompute;
   options.cache = false;
-  const PlanSummary result =
-      summarize(*make_plan(find_policy(GetParam().policy), std::move(step), RooflineModel(generic_cpu()), options).plan);
+  const PlanSummary result = summarize(
+      *make_plan(find_policy(GetParam().policy), std::move(step), RooflineModel(generic_cpu()), options).plan);
   EXPECT_EQ(result.recomputed_tasks, GetParam().recomputed);
   EXPECT_NEAR(static_cast<double>(result.peak_data_bytes.count()) / (1 << 20), GetParam().peak_mib, 5e-5);
   EXPECT_EQ(result.peak_task, GetParam().peak_task);
@@ -95,13 +95,18 @@ INSTANTIATE_TEST_SUITE_P(
         TechniqueRow{"alexnet", 200, "superneurons", Recompute::memory, 23, 886.2305, "lrn1 backward", 4},
         TechniqueRow{"alexnet", 200, "superneurons", Recompute::cost_aware, 17, 886.2305, "lrn1 backward", 4},
         TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::speed, 84, 455.125, "pool1 backward", 6},
-        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::memory, 118, 406.125, "conv1.relu backward", 4},
-        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::cost_aware, 85, 406.125, "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::memory, 118, 406.125,
+                     "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet50", 32, "superneurons", Recompute::cost_aware, 85, 406.125,
+                     "conv1.relu backward", 4},
         TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::speed, 169, 455.125, "pool1 backward", 6},
-        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::memory, 237, 406.125, "conv1.relu backward", 4},
-        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::cost_aware, 170, 406.125, "conv1.relu backward", 4}),
+        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::memory, 237, 406.125,
+                     "conv1.relu backward", 4},
+        TechniqueRow{"superneurons/resnet101", 32, "superneurons", Recompute::cost_aware, 170, 406.125,
+                     "conv1.relu backward", 4}),
     [](const auto& row) {
-      std::string name = fmt::format("{}_{}_{}", row.param.model, row.param.policy, recompute_name(row.param.recompute));
+      std::string name =
+          fmt::format("{}_{}_{}", row.param.model, row.param.policy, recompute_name(row.param.recompute));
       for (char& c : name)
         if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
       return name;

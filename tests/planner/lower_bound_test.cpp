@@ -44,7 +44,8 @@ TEST(LinearProgram, NoFeasiblePointIsBelowTheBoundOfAnyMultipliers) {
         activity += row[c] * point[c];
       }
       const bool below = number(random) < 0, above = number(random) < 0;
-      const LinearProgram::Row id = program.add_row(below ? activity - 0.1 : -kUnbounded, above ? activity + 0.1 : kUnbounded);
+      const LinearProgram::Row id =
+          program.add_row(below ? activity - 0.1 : -kUnbounded, above ? activity + 0.1 : kUnbounded);
       for (std::size_t c = 0; c < row.size(); ++c) program.add(id, static_cast<LinearProgram::Column>(c), row[c]);
       multipliers.push_back(3 * number(random));
     }
@@ -57,7 +58,8 @@ TEST(LinearProgram, NoFeasiblePointIsBelowTheBoundOfAnyMultipliers) {
 }
 
 // Every policy at budgets from the floor to what liveness needs. How often the bound says more than the tasks' time.
-int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOptions& base, int budgets, const std::string& what) {
+int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOptions& base, int budgets,
+                       const std::string& what) {
   PlannerOptions options = base;
   options.memory = Bytes(kAlignment);
   const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor.count();
@@ -71,7 +73,8 @@ int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOpt
     for (const Policy& policy : policies()) {
       const PlanResult result = make_plan(policy, step, cost, options);
       if (!result.plan || result.plan->numerics != Numerics::identical) continue;
-      EXPECT_GE(simulate(*result.plan, cost).seconds, bound.seconds * (1 - kRounding)) << what << " " << policy.name << " budget " << k;
+      EXPECT_GE(simulate(*result.plan, cost).seconds, bound.seconds * (1 - kRounding))
+          << what << " " << policy.name << " budget " << k;
     }
   }
   return telling;
@@ -109,8 +112,9 @@ class LowerBounds : public testing::TestWithParam<Case> {};
 TEST_P(LowerBounds, HoldOnTheZoo) {
   const Device device = find_device(GetParam().device).rates();
   const DeviceModel cost(device);
-  Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)),
-                         {.batch = GetParam().batch, .rules = GetParam().rules, .fuse = GetParam().rules == Rules::minimal});
+  Step step =
+      build_step(std::make_shared<Network>(make_model(GetParam().model)),
+                 {.batch = GetParam().batch, .rules = GetParam().rules, .fuse = GetParam().rules == Rules::minimal});
   annotate_for(step, device);
   PlannerOptions options;
   options.parameters = GetParam().parameters;
@@ -119,13 +123,16 @@ TEST_P(LowerBounds, HoldOnTheZoo) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, LowerBounds,
                          testing::Values(Case{"lenet", 64, "k40m"}, Case{"alexnet", 128, "h200"},
-                                         Case{"alexnet", 128, "titan-x", Parameters::automatic}, Case{"vgg16", 16, "k40m"},
-                                         Case{"resnet18", 32, "titan-x"}, Case{"resnet50", 64, "h200"},
-                                         Case{"resnet50", 8, "h200", Parameters::automatic}, Case{"preresnet:164", 32, "h200"},
+                                         Case{"alexnet", 128, "titan-x", Parameters::automatic},
+                                         Case{"vgg16", 16, "k40m"}, Case{"resnet18", 32, "titan-x"},
+                                         Case{"resnet50", 64, "h200"},
+                                         Case{"resnet50", 8, "h200", Parameters::automatic},
+                                         Case{"preresnet:164", 32, "h200"},
                                          Case{"resnet50", 16, "h200", Parameters::device, Rules::superneurons}));
 INSTANTIATE_TEST_SUITE_P(Slow, LowerBounds,
                          testing::Values(Case{"inception-v3", 32, "h200"}, Case{"densenet121", 32, "titan-x"},
-                                         Case{"lstm:4,256,16", 64, "h200"}, Case{"resnet152", 16, "k40m"}, Case{"fcn", 16, "h200"}));
+                                         Case{"lstm:4,256,16", 64, "h200"}, Case{"resnet152", 16, "k40m"},
+                                         Case{"fcn", 16, "h200"}));
 
 TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
   if (!has_solver()) GTEST_SKIP() << "this build has no solver for linear programs";

@@ -68,7 +68,9 @@ TEST_F(Figure4, TakesTheOneThatDelaysLeast) {
 TEST_F(Figure4, FreeNeighboursCountAndGrowTogether) {
   memory_.release(StorageId(3), 0, 0);
   std::vector<std::vector<StorageId>> found;
-  memory_.each_scheme(Bytes(5), may_leave, [&](const MemoryList::Range& range) { found.emplace_back(range.blocks.begin(), range.blocks.end()); });
+  memory_.each_scheme(Bytes(5), may_leave, [&](const MemoryList::Range& range) {
+    found.emplace_back(range.blocks.begin(), range.blocks.end());
+  });
   EXPECT_EQ(found, (std::vector<std::vector<StorageId>>{{StorageId(1), StorageId(2)}}));
   memory_.release(StorageId(2), 0, 0);
   EXPECT_EQ(memory_.find_free(Bytes(3), MemoryList::End::low, 0)->address, Bytes(2));
@@ -237,7 +239,8 @@ TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
         ASSERT_TRUE(result.plan) << model << " " << policy;
         EXPECT_LE(result.plan->numerics, allowed);
         EXPECT_EQ(summarize(*result.plan).rounds > 1, allowed >= needed) << model << " " << policy;
-        EXPECT_EQ(policy == std::string_view("modnn") && least == floor, policy == std::string_view("modnn") && allowed >= needed);
+        EXPECT_EQ(policy == std::string_view("modnn") && least == floor,
+                  policy == std::string_view("modnn") && allowed >= needed);
       }
     }
   }
@@ -344,9 +347,9 @@ std::string case_name(const testing::TestParamInfo<Case>& row) {
 
 // The paper's five, and other shapes.
 INSTANTIATE_TEST_SUITE_P(Zoo, ModnnBudgets,
-                         testing::Values(Case{"vgg16", 256}, Case{"vgg19", 256}, Case{"resnet34", 256}, Case{"vgg101", 128},
-                                         Case{"fcn", 128}, Case{"alexnet", 128}, Case{"inception-v3", 16},
-                                         Case{"densenet121", 16}, Case{"lstm:4,256,16", 16}),
+                         testing::Values(Case{"vgg16", 256}, Case{"vgg19", 256}, Case{"resnet34", 256},
+                                         Case{"vgg101", 128}, Case{"fcn", 128}, Case{"alexnet", 128},
+                                         Case{"inception-v3", 16}, Case{"densenet121", 16}, Case{"lstm:4,256,16", 16}),
                          case_name);
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 class RestingPlans : public testing::Test {
  protected:
   static Step step(std::string_view model, std::int64_t batch, bool training = true) {
-    return build_step(std::make_shared<Network>(make_model(std::string(model))), {.batch = batch, .training = training});
+    return build_step(std::make_shared<Network>(make_model(std::string(model))),
+                      {.batch = batch, .training = training});
   }
   [[nodiscard]] PlanResult plan(const Step& step, Parameters parameters, std::optional<Bytes> memory = {},
                                 std::string_view policy = "superneurons") const {
@@ -27,7 +28,8 @@ class RestingPlans : public testing::Test {
     Bytes total;
     const Phase& phase = plan.phases.front();
     for (const Residency& r : phase.residencies)
-      if (r.first == kEntry && r.tier == tier && phase.step->storage(r.storage).persistent) total += aligned_bytes(phase, r);
+      if (r.first == kEntry && r.tier == tier && phase.step->storage(r.storage).persistent)
+        total += aligned_bytes(phase, r);
     return total;
   }
 
@@ -43,7 +45,7 @@ TEST_F(RestingPlans, TheFloorNoLongerGrowsWithDepth) {
     const Bytes deep_host = plan(step("resnet:3,4,36,3", 1), Parameters::host, tiny, policy).floor;
     const double device_growth = static_cast<double>((deep_device - shallow_device).count());
     const double host_growth = static_cast<double>((deep_host - shallow_host).count());
-    EXPECT_GT(device_growth, 30 * 2 * 4.0e6) << policy;  // 1.1 million parameters a block, and their momentum
+    EXPECT_GT(device_growth, 30 * 2 * 4.0e6) << policy;     // 1.1 million parameters a block, and their momentum
     EXPECT_LT(host_growth, 0.2 * device_growth) << policy;  // what offload keeps of activations
   }
 }
@@ -100,7 +102,8 @@ TEST_F(RestingPlans, EvaluationFindsThemInTheSamePlaces) {
   const auto places = [](const Plan& plan) {
     std::vector<std::tuple<StorageId, Tier, Bytes>> found;
     for (const Residency& r : plan.phases.front().residencies)
-      if (r.first == kEntry && plan.phases.front().step->storage(r.storage).persistent) found.emplace_back(r.storage, r.tier, r.address);
+      if (r.first == kEntry && plan.phases.front().step->storage(r.storage).persistent)
+        found.emplace_back(r.storage, r.tier, r.address);
     std::sort(found.begin(), found.end());
     for (std::size_t k = 0; k < found.size(); ++k) std::get<0>(found[k]) = StorageId(k);  // in table order
     return found;
@@ -129,8 +132,8 @@ TEST_F(RestingPlans, CopiesRunBesideComputation) {
   const Bytes moved = summarize(*plan(original, Parameters::host).plan).prefetched_bytes;
   device.link_bytes_per_second = static_cast<double>(moved.count()) / (0.75 * ideal);
   const RooflineModel model(device);
-  const PlanResult made =
-      make_plan(find_policy("superneurons"), original, model, {.memory = Bytes(4LL << 30), .parameters = Parameters::host});
+  const PlanResult made = make_plan(find_policy("superneurons"), original, model,
+                                    {.memory = Bytes(4LL << 30), .parameters = Parameters::host});
   EXPECT_LT(simulate(*made.plan, model).seconds, 1.15 * ideal);
 }
 

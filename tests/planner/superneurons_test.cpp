@@ -27,7 +27,9 @@ class Policies : public testing::TestWithParam<std::uint32_t> {
   [[nodiscard]] PlanResult plan(std::string_view policy, Rules rules, const PlannerOptions& options) const {
     return make_plan(find_policy(policy), step(rules), RooflineModel(generic_cpu()), options);
   }
-  [[nodiscard]] Bytes liveness_peak(Rules rules) const { return summarize(*plan("liveness", rules, {}).plan).peak_bytes; }
+  [[nodiscard]] Bytes liveness_peak(Rules rules) const {
+    return summarize(*plan("liveness", rules, {}).plan).peak_bytes;
+  }
 
   static constexpr std::array kRules{Rules::minimal, Rules::superneurons};
 };
@@ -68,13 +70,16 @@ TEST_P(Policies, FloorWithTheCacheIsTheLargestTask) {
     const Step& planned = *result.plan->phases.front().step;
     Bytes largest, persistent, inputs;
     for (const Storage& storage : planned.storages) {
-      if (storage.persistent) persistent += storage.bytes.aligned();
-      else if (storage.entry.valid()) inputs += storage.bytes.aligned();
+      if (storage.persistent)
+        persistent += storage.bytes.aligned();
+      else if (storage.entry.valid())
+        inputs += storage.bytes.aligned();
     }
     for (std::size_t t = 0; t < planned.ordered_tasks; ++t) {
       Bytes bytes = planned.algorithms_of(TaskId(t)).front().workspace.aligned();
       std::set<StorageId> storages;
-      for (const Operand& operand : planned.operands_of(TaskId(t))) storages.insert(planned.tensor(operand.tensor).storage);
+      for (const Operand& operand : planned.operands_of(TaskId(t)))
+        storages.insert(planned.tensor(operand.tensor).storage);
       for (const StorageId id : storages)
         if (!planned.storage(id).persistent) bytes += planned.storage(id).bytes.aligned();
       largest = std::max(largest, bytes);
@@ -135,7 +140,8 @@ TEST_P(Policies, CostAwareIsBoundedByMemoryCentric) {
           made.peak_data_bytes = std::max(made.peak_data_bytes, usage.live_data_bytes);
       return made;
     };
-    const PlanSummary memory = summary(Recompute::memory), speed = summary(Recompute::speed), aware = summary(Recompute::cost_aware);
+    const PlanSummary memory = summary(Recompute::memory), speed = summary(Recompute::speed),
+                      aware = summary(Recompute::cost_aware);
     EXPECT_LE(aware.peak_data_bytes, memory.peak_data_bytes);
     EXPECT_LE(aware.recomputed_tasks, memory.recomputed_tasks);
     EXPECT_LE(speed.recomputed_tasks, memory.recomputed_tasks);

@@ -31,7 +31,8 @@ TEST(Experiments, EveryTableAndFigureOnce) {
                          "figure12", "figure13", "figure14"})
     EXPECT_TRUE(ids.contains(id)) << id;
   ids.clear();
-  for (const Experiment& experiment : modnn_experiments()) EXPECT_TRUE(ids.insert(experiment.id).second) << experiment.id;
+  for (const Experiment& experiment : modnn_experiments())
+    EXPECT_TRUE(ids.insert(experiment.id).second) << experiment.id;
   for (const char* id : {"figure6", "figure7", "figure8"}) EXPECT_TRUE(ids.contains(id)) << id;
 }
 

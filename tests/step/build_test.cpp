@@ -59,25 +59,35 @@ Network small_residual(bool frozen_start) {
   Value x = net.input({1, 3, 8, 8}, "in");
   x = net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1)}, "c1");
   net.freeze(false);
-  const Value y = net.relu(net.batch_norm(net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1), .groups = 1, .bias = false}, "c2"), {}, "bn"), "r");
+  const Value y = net.relu(
+      net.batch_norm(
+          net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1), .groups = 1, .bias = false}, "c2"), {},
+          "bn"),
+      "r");
   const Value sum = net.add({y, x}, "sum");
-  net.softmax_cross_entropy(net.fully_connected(net.max_pool(sum, {.window = Window::square(2, 2)}, "pool"), {.channels = 3}, "fc"), {}, "loss");
+  net.softmax_cross_entropy(
+      net.fully_connected(net.max_pool(sum, {.window = Window::square(2, 2)}, "pool"), {.channels = 3}, "fc"), {},
+      "loss");
   return std::move(net).build();
 }
 
 TEST(BuildStep, MinimalRulesInOrder) {
-  const Step step = build_step(share(small_residual(false)), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
-  EXPECT_EQ(task_names(step),
-            (std::vector<std::string>{"c1 forward", "c2 forward", "bn forward", "r forward", "sum forward", "pool forward", "fc forward", "loss forward",
-                                      "loss backward", "fc backward-data", "fc backward-weights", "fc update d_weight", "fc update d_bias",
-                                      "pool backward", "r backward", "bn backward", "bn update d_weight", "bn update d_bias",
-                                      "c2 backward-weights", "c2 backward-data", "c2 update d_weight", "c1 sum-gradients",
-                                      "c1 backward-weights", "c1 update d_weight", "c1 update d_bias"}));
+  const Step step = build_step(share(small_residual(false)),
+                               {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  EXPECT_EQ(task_names(step), (std::vector<std::string>{
+                                  "c1 forward",         "c2 forward",       "bn forward",          "r forward",
+                                  "sum forward",        "pool forward",     "fc forward",          "loss forward",
+                                  "loss backward",      "fc backward-data", "fc backward-weights", "fc update d_weight",
+                                  "fc update d_bias",   "pool backward",    "r backward",          "bn backward",
+                                  "bn update d_weight", "bn update d_bias", "c2 backward-weights", "c2 backward-data",
+                                  "c2 update d_weight", "c1 sum-gradients", "c1 backward-weights", "c1 update d_weight",
+                                  "c1 update d_bias"}));
   EXPECT_EQ(step.layer_steps, 8);
 }
 
 TEST(BuildStep, FrozenLayersMakeNothing) {
-  const Step step = build_step(share(small_residual(true)), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  const Step step =
+      build_step(share(small_residual(true)), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
   for (const std::string& name : task_names(step)) {
     EXPECT_NE(name, "c1 backward-weights");
     EXPECT_NE(name, "c1 sum-gradients");
@@ -91,7 +101,8 @@ TEST(BuildStep, FrozenLayersMakeNothing) {
 }
 
 TEST(BuildStep, ForwardOnlyHasNoGradientsNoSavedStateAndNoReplays) {
-  const Step step = build_step(share(make_model("inception-v3")), {.batch = 1, .rules = Rules::minimal, .training = false, .optimizer = {}});
+  const Step step = build_step(share(make_model("inception-v3")),
+                               {.batch = 1, .rules = Rules::minimal, .training = false, .optimizer = {}});
   for (const Tensor& tensor : step.tensors) {
     EXPECT_NE(tensor.tensor_class, TensorClass::activation_gradient);
     EXPECT_NE(tensor.tensor_class, TensorClass::parameter_gradient);
@@ -104,7 +115,8 @@ TEST(BuildStep, ForwardOnlyHasNoGradientsNoSavedStateAndNoReplays) {
 TEST(BuildStep, VariantsAgreeOnWhatPersists) {
   const NetworkPtr network = share(make_model("resnet18"));
   const auto persistent = [&](std::int64_t batch, bool training) {
-    const Step step = build_step(network, {.batch = batch, .rules = Rules::minimal, .training = training, .optimizer = {}});
+    const Step step =
+        build_step(network, {.batch = batch, .rules = Rules::minimal, .training = training, .optimizer = {}});
     std::vector<std::pair<std::string, std::int64_t>> list;
     for (const Storage& storage : step.storages)
       if (storage.persistent) list.emplace_back(tensor_name(step, storage.exit), storage.bytes.count());
@@ -121,7 +133,8 @@ TEST(BuildStep, PartsOfACutBatchShareTheirGradients) {
   const auto persistent = [](const Step& step) {
     std::vector<std::pair<std::string, std::int64_t>> list;
     for (const Storage& storage : step.storages)
-      if (storage.persistent && storage.tensor_class != TensorClass::metric) list.emplace_back(tensor_name(step, storage.exit), storage.bytes.count());
+      if (storage.persistent && storage.tensor_class != TensorClass::metric)
+        list.emplace_back(tensor_name(step, storage.exit), storage.bytes.count());
     return list;
   };
   const auto count = [](const Step& step, auto predicate) {
@@ -129,7 +142,8 @@ TEST(BuildStep, PartsOfACutBatchShareTheirGradients) {
       return step.tensor(operand.tensor).tensor_class == TensorClass::parameter_gradient && predicate(operand);
     });
   };
-  const Step first = part(Part::first_round), later = part(Part::later_round), update = part(Part::update), whole = part(Part::whole);
+  const Step first = part(Part::first_round), later = part(Part::later_round), update = part(Part::update),
+             whole = part(Part::whole);
   EXPECT_EQ(persistent(first), persistent(later));
   EXPECT_EQ(persistent(first), persistent(update));
   const auto written = [](const Operand& operand) { return operand.access == Access::write; };
@@ -145,7 +159,8 @@ TEST(BuildStep, PartsOfACutBatchShareTheirGradients) {
 }
 
 TEST(BuildStep, SharedWeightsAccumulateInOrderAndUpdateOnce) {
-  const Step step = build_step(share(make_model("lstm:1,8,4")), {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  const Step step = build_step(share(make_model("lstm:1,8,4")),
+                               {.batch = 2, .rules = Rules::minimal, .training = true, .optimizer = {}});
   std::vector<int> writes(step.tensors.size(), 0), adds(step.tensors.size(), 0);
   int accumulated = 0;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t)
@@ -180,7 +195,8 @@ TEST(BuildStep, ClippingDefersEveryUpdate) {
 }
 
 TEST(BuildStep, ReplaysHaveNoSideEffects) {
-  const Step step = build_step(share(make_model("densenet121", Shape{1, 3, 32, 32})), {.batch = 1, .rules = Rules::minimal, .training = true, .optimizer = {}});
+  const Step step = build_step(share(make_model("densenet121", Shape{1, 3, 32, 32})),
+                               {.batch = 1, .rules = Rules::minimal, .training = true, .optimizer = {}});
   int replays = 0;
   for (std::size_t t = step.ordered_tasks; t < step.tasks.size(); ++t) {
     EXPECT_EQ(step.tasks[t].kind, TaskKind::replay);
@@ -214,12 +230,14 @@ TEST(InsertForks, OneBranchPerConsumer) {
 TEST(BuildStep, RefusesWhatCannotBe) {
   const NetworkPtr network = share(make_model("lenet"));
   for (const std::int64_t batch : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 50})
-    EXPECT_THROW((void)build_step(network, {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}}), Error);
+    EXPECT_THROW(
+        (void)build_step(network, {.batch = batch, .rules = Rules::minimal, .training = true, .optimizer = {}}), Error);
   Builder net("inference");
   net.relu(net.input({1, 1, 2, 2}));
   const NetworkPtr no_loss = share(std::move(net).build());
   EXPECT_THROW((void)build_step(no_loss, {}), Error);
-  EXPECT_EQ(build_step(no_loss, {.batch = 1, .rules = Rules::minimal, .training = false, .optimizer = {}}).ordered_tasks, 1U);
+  EXPECT_EQ(
+      build_step(no_loss, {.batch = 1, .rules = Rules::minimal, .training = false, .optimizer = {}}).ordered_tasks, 1U);
 }
 
 }  // namespace

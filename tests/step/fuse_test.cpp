@@ -102,9 +102,11 @@ std::vector<std::vector<double>> after_a_step(bool fuse) {
                                                    (tensor.role == Role::running_variance ? 1.0 : 0.0);
     interpreter.set(entry, std::move(start));
   }
-  interpreter.run({.seed = 3, .step = 0, .learning_rate = 0.1, .update_count = 1, .first_sample = 0, .global_batch = 3});
+  interpreter.run(
+      {.seed = 3, .step = 0, .learning_rate = 0.1, .update_count = 1, .first_sample = 0, .global_batch = 3});
   for (const Storage& storage : step->storages)
-    if (storage.persistent && storage.tensor_class == TensorClass::parameter) values.push_back(interpreter.get(storage.exit));
+    if (storage.persistent && storage.tensor_class == TensorClass::parameter)
+      values.push_back(interpreter.get(storage.exit));
   return values;
 }
 
@@ -132,7 +134,8 @@ TEST(Fuse, StepsHaveFewerTasks) {
   }
   std::size_t trained = 0;
   for (const Parameter& parameter : network->parameters)
-    trained += parameter.role == ParameterRole::running_mean || parameter.role == ParameterRole::running_variance ? 0 : 1;
+    trained +=
+        parameter.role == ParameterRole::running_mean || parameter.role == ParameterRole::running_variance ? 0 : 1;
   EXPECT_EQ(updated.size(), trained);
 }
 
@@ -141,7 +144,8 @@ TEST(Fuse, Bf16StepsKeepParametersInFloats) {
                                {.batch = 2, .fuse = true, .activations = DataType::bf16});
   for (const Tensor& tensor : step.tensors) {
     const bool data = is_data(tensor.tensor_class);
-    const bool loss = data && step.layer_kinds[tensor.layer.index()] == LayerKind::softmax_cross_entropy && tensor.role == Role::y;
+    const bool loss =
+        data && step.layer_kinds[tensor.layer.index()] == LayerKind::softmax_cross_entropy && tensor.role == Role::y;
     EXPECT_EQ(tensor.type == DataType::bf16, data && !loss);
   }
 }

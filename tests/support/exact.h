@@ -103,7 +103,7 @@ class ExactSearch {
   };
   struct Open {
     double bound, time;
-    std::size_t index;  // into pool_
+    std::size_t index;                         // into pool_
     bool operator<(const Open& other) const {  // the queue's top is the largest
       return bound != other.bound ? bound > other.bound : time < other.time;
     }
@@ -210,7 +210,8 @@ class ExactSearch {
     if (!made(v, s)) return true;
     if (replay_of_[v] < 0) return false;
     bool all = true;
-    for_each(tasks_[static_cast<std::size_t>(replay_of_[v])].reads, [&](std::size_t source) { all = all && obtainable(source, s); });
+    for_each(tasks_[static_cast<std::size_t>(replay_of_[v])].reads,
+             [&](std::size_t source) { all = all && obtainable(source, s); });
     return all;
   }
 
@@ -243,7 +244,8 @@ class ExactSearch {
     drop_from(s, candidates, 0, excess, then);
   }
   template <typename Then>
-  void drop_from(const State& s, const std::vector<std::size_t>& candidates, std::size_t next, std::int64_t excess, Then& then) {
+  void drop_from(const State& s, const std::vector<std::size_t>& candidates, std::size_t next, std::int64_t excess,
+                 Then& then) {
     if (excess <= 0) return then(s);
     for (std::size_t k = next; k < candidates.size(); ++k) {
       State dropped = s;
@@ -279,8 +281,8 @@ class ExactSearch {
   void overwrite(const State& s, const Description& d, std::size_t pair, Set taken) {
     if (pair == d.in_place.size()) return make_room(s, [&](const State& fits) { choose_out(fits); });
     const auto [source, target] = d.in_place[pair];
-    const bool possible = (s.device & bit(source)) != 0 && ((taken | bit(s.out)) & bit(source)) == 0 && (taken & bit(target)) == 0 &&
-                          (s.device & bit(target)) == 0;
+    const bool possible = (s.device & bit(source)) != 0 && ((taken | bit(s.out)) & bit(source)) == 0 &&
+                          (taken & bit(target)) == 0 && (s.device & bit(target)) == 0;
     const bool dead = until_[static_cast<std::size_t>(source)] <= s.position && s.task < ordered();
     if (possible) {
       State over = s;

@@ -87,7 +87,8 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
     Residency renumbered = r;
     renumbered.first = renumber(r.first);
     renumbered.last = renumber(r.last);
-    const auto it = std::find_if(moves.begin(), moves.end(), [&](const Move& move) { return move.storage == r.storage; });
+    const auto it =
+        std::find_if(moves.begin(), moves.end(), [&](const Move& move) { return move.storage == r.storage; });
     if (it == moves.end()) {
       phase.residencies.push_back(renumbered);
       continue;

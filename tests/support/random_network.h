@@ -28,7 +28,10 @@ class RandomNetwork {
   }
   bool chance(int percent) { return pick(1, 100) <= percent; }
 
-  void produce(Value value) { uses_[value] = 0; values_.push_back(value); }
+  void produce(Value value) {
+    uses_[value] = 0;
+    values_.push_back(value);
+  }
   Value consume(Value value) {
     ++uses_[value];
     return value;
@@ -88,12 +91,14 @@ class RandomNetwork {
 
   void transposed(Value x, const Shape& s) {
     if (s.height > 8 || s.width > 8) return produce(builder_.relu(consume(x)));
-    produce(builder_.transposed_convolution(consume(x), {.channels = pick(1, 4), .window = Window::square(2, 2), .groups = 1, .bias = chance(50)}));
+    produce(builder_.transposed_convolution(
+        consume(x), {.channels = pick(1, 4), .window = Window::square(2, 2), .groups = 1, .bias = chance(50)}));
   }
 
   void pool(Value x, const Shape& s) {
     if (s.height < 3 || s.width < 3) return produce(builder_.global_average_pool(consume(x)));
-    const PoolOptions options{.window = Window::square(3, pick(1, 2), 1), .round_up = chance(30), .count_padding = chance(50)};
+    const PoolOptions options{
+        .window = Window::square(3, pick(1, 2), 1), .round_up = chance(30), .count_padding = chance(50)};
     produce(chance(60) ? builder_.max_pool(consume(x), options) : builder_.average_pool(consume(x), options));
   }
 
@@ -113,7 +118,8 @@ class RandomNetwork {
   void concat(Value x, const Shape& s) {
     std::vector<Value> inputs{x};
     for (const Value& other : values_)
-      if (other != x && shape(other).height == s.height && shape(other).width == s.width && inputs.size() < 3 && chance(50))
+      if (other != x && shape(other).height == s.height && shape(other).width == s.width && inputs.size() < 3 &&
+          chance(50))
         inputs.push_back(other);
     if (inputs.size() == 1) return produce(builder_.relu(consume(x)));
     for (const Value& value : inputs) consume(value);
@@ -145,7 +151,8 @@ class RandomNetwork {
     const Value logits = builder_.fully_connected(all, {.channels = 5});
     builder_.softmax_cross_entropy(logits, {.label_smoothing = chance(30) ? 0.1 : 0.0});
     if (chance(20))
-      builder_.softmax_cross_entropy(builder_.fully_connected(all, {.channels = 5}), {.weight = 0.5, .label_offset = 1});
+      builder_.softmax_cross_entropy(builder_.fully_connected(all, {.channels = 5}),
+                                     {.weight = 0.5, .label_offset = 1});
   }
 
   struct Convolved {

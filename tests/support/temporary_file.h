@@ -1,12 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace tide::test {
 

@@ -39,7 +39,6 @@ struct Normalization {
   bool relu;
 };
 
-
 // The statistics alone of some of the samples are added to those of the samples before; the last of them moves
 // the running ones.
 Recipe training_recipe(const TaskView& view, Index rows, Index channels, int threads) {
@@ -61,7 +60,8 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
                             p.block_second, p.pivot, p.first, p.second);
                 });
     auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
-    const double momentum = options.momentum, all = before + static_cast<double>(rows), unbiased = all > 1 ? 1.0 / (all - 1) : 1.0;
+    const double momentum = options.momentum, all = before + static_cast<double>(rows),
+                 unbiased = all > 1 ? 1.0 / (all - 1) : 1.0;
     for (Index c = 0; c < channels; ++c) {
       double average = 0, squares = 0, count = before;
       if (before > 0) {
@@ -89,7 +89,7 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
     }
     if (!normalization) return;
     normalization->run(launch, means, deviations, reinterpret_cast<float*>(launch.workspace + partial_bytes), rows,
-                      channels, threads);
+                       channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
 }
@@ -152,9 +152,8 @@ class GradientGate {
     const auto* first = input_of<float>(launch, dy_);
     const auto* second = second_ ? input_of<float>(launch, *second_) : nullptr;
     auto* made = target_ ? output_of<float>(launch, *target_) : reinterpret_cast<float*>(memory);
-    parallel_ranges(threads, rows, kElementGrain / channels + 1, [&](Index begin, Index end) {
-      gate_rows(gate, first, second, made, begin, end, channels);
-    });
+    parallel_ranges(threads, rows, kElementGrain / channels + 1,
+                    [&](Index begin, Index end) { gate_rows(gate, first, second, made, begin, end, channels); });
     return made;
   }
 
@@ -166,7 +165,8 @@ class GradientGate {
 
 // The input's gradient of some of the samples, from sums over all of them.
 Recipe spread_recipe(const TaskView& view, Index rows, Index channels, int threads) {
-  const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight), dx = view.written(Role::dx);
+  const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight),
+                    dx = view.written(Role::dx);
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
   const std::size_t scale_sums = view.read(Role::d_weight), shift_sums = view.read(Role::d_bias);
   const auto all = static_cast<double>(view.step().options.batch * (rows / view.samples()));
@@ -178,7 +178,8 @@ Recipe spread_recipe(const TaskView& view, Index rows, Index channels, int threa
       const auto inverse = static_cast<double>(deviations[c]);
       const double gain = static_cast<double>(input_of<float>(launch, scale)[c]) * inverse;
       factor[c] = static_cast<float>(gain);
-      slope[c] = static_cast<float>(-gain * inverse * static_cast<double>(input_of<float>(launch, scale_sums)[c]) / all);
+      slope[c] =
+          static_cast<float>(-gain * inverse * static_cast<double>(input_of<float>(launch, scale_sums)[c]) / all);
       offset[c] = static_cast<float>(-gain * static_cast<double>(input_of<float>(launch, shift_sums)[c]) / all);
     }
     const auto *values = input_of<float>(launch, x), *gradients = input_of<float>(launch, dy);

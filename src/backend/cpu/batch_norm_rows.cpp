@@ -85,7 +85,6 @@ TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool r
     }
 }
 
-
 TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row,
                            Index end_row, Index channels) {
   alignas(64) std::array<float, kPiece> memory;

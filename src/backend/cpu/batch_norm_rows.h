@@ -16,19 +16,19 @@ using Index = std::int64_t;
 
 // Merges the rows of one block into count, mean and squares (sum of squared deviations).
 // Within the block, deviations are from a pivot that is near the mean: the mean so far.
-void add_block(const float* x, Index rows, Index channels, double count, float* block_sum,
-                float* block_squares, float* pivot, double* mean, double* squares);
+void add_block(const float* x, Index rows, Index channels, double count, float* block_sum, float* block_squares,
+               float* pivot, double* mean, double* squares);
 
 // Adds the sums over one block of dy, and of dy times the deviation of x.
 void add_gradient_block(const float* x, const float* dy, const float* mean, Index rows, Index channels,
-                float* block_sum, float* block_product, double* sum, double* product);
+                        float* block_sum, float* block_product, double* sum, double* product);
 
-void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean,
-                const float* factor, const float* shift);
+void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean, const float* factor,
+                    const float* shift);
 
 // y = max(0, normalized x + other), where `other` may be null or y, and max only with `relu`.
-void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows,
-                Index channels, const float* mean, const float* factor, const float* shift);
+void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows, Index channels,
+                          const float* mean, const float* factor, const float* shift);
 
 // Where relu let gradients through: where y, or else the normalized x, is above 0.
 struct Gate {
@@ -37,12 +37,12 @@ struct Gate {
 };
 
 // g = the sum of one or two gradients where the gate is open; g may be any of them, or y.
-void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row,
-                Index end_row, Index channels);
+void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row, Index end_row,
+               Index channels);
 
 // dx = factor * dy + slope * (x - mean) + offset; dx may be dy or x.
-void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels,
-                const float* mean, const float* factor, const float* slope, const float* offset);
+void gradient_rows(const float* x, const float* dy, float* dx, Index rows, Index channels, const float* mean,
+                   const float* factor, const float* slope, const float* offset);
 
 // Makes all rows of y with function(first row, rows, where to put them), past the caches if
 // y is large and `elsewhere` (not in the place of an operand).

@@ -13,7 +13,8 @@ Recipe channels_recipe(const TaskView& view, int threads) {
   const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
   const Shape shape = concat ? view.output() : view.input();
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
-  const std::vector<ChannelPart> parts = channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
+  const std::vector<ChannelPart> parts =
+      channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
   const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
   return recipe([=](const Launch& launch) {
     auto* wide = output_of<float>(launch, whole);

@@ -39,9 +39,10 @@ ProgramPtr backward_data_program(const TaskView& view, const ConvolutionProblem&
   const Layout wanted = primitive.query_md(dnnl::query::weights_md);
   const Layout source = mirrored ? stored.permute_axes({1, 0, 2, 3}) : stored;
   const Place weights = weights_place(program, view.read(Role::weight), source, wanted);
-  program.call(primitive, {{mirrored ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, problem.y(), dy},
-                           {DNNL_ARG_WEIGHTS, wanted, weights},
-                           {mirrored ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, problem.x(), dx}},
+  program.call(primitive,
+               {{mirrored ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, problem.y(), dy},
+                {DNNL_ARG_WEIGHTS, wanted, weights},
+                {mirrored ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, problem.x(), dx}},
                problem.scratch_slack(threads));
   return std::make_shared<const Program>(std::move(program));
 }

@@ -140,9 +140,9 @@ __global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std
   const std::int64_t i = thread_index();
   if (i >= shape.batch * blocks) return;
   const std::int64_t sample = i / blocks, block = i % blocks;
-  const Random4 bits =
-      random_block(state->seed, RandomUse::dropout, state->step, shape.layer,
-                   static_cast<std::uint64_t>(state->first_sample + shape.first_sample + sample), static_cast<std::uint64_t>(block));
+  const Random4 bits = random_block(state->seed, RandomUse::dropout, state->step, shape.layer,
+                                    static_cast<std::uint64_t>(state->first_sample + shape.first_sample + sample),
+                                    static_cast<std::uint64_t>(block));
   const float scale = 1.0F / (1.0F - shape.rate);
   const std::int64_t first = sample * shape.per_sample + 4 * block;
   if (shape.per_sample % 4 == 0) {

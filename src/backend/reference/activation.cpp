@@ -37,8 +37,9 @@ void run_dropout(const ReferenceTask& task) {
   const auto per_sample = static_cast<std::size_t>(task.view.input().per_sample());
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::size_t sample = i / per_sample, element = i % per_sample;
-    const Random4 block = random_block(task.state.seed, RandomUse::dropout, task.state.step, layer,
-                                       static_cast<std::uint64_t>(task.state.first_sample + task.view.first_sample()) + sample, element / 4);
+    const Random4 block = random_block(
+        task.state.seed, RandomUse::dropout, task.state.step, layer,
+        static_cast<std::uint64_t>(task.state.first_sample + task.view.first_sample()) + sample, element / 4);
     const bool keep = to_unit(block[element % 4]) >= static_cast<float>(rate);
     to[i] = keep ? from[i] / (1 - rate) : 0;
   }

@@ -40,18 +40,20 @@ Values inverse_deviations(const Values& variance, double epsilon) {
 }
 
 // Makes statistics of `count` samples those of all, with `before` samples that are known by mean and deviation.
-void add_statistics(Statistics& batch, double count, const Values& mean, const Values& deviation, double before, double epsilon) {
+void add_statistics(Statistics& batch, double count, const Values& mean, const Values& deviation, double before,
+                    double epsilon) {
   for (std::size_t c = 0; c < mean.size(); ++c) {
-    const double variance = 1 / (deviation[c] * deviation[c]) - epsilon, difference = batch.mean[c] - mean[c], all = before + count;
-    batch.variance[c] = (batch.variance[c] * count + variance * before + difference * difference * before * count / all) / all;
+    const double variance = 1 / (deviation[c] * deviation[c]) - epsilon, difference = batch.mean[c] - mean[c],
+                 all = before + count;
+    batch.variance[c] =
+        (batch.variance[c] * count + variance * before + difference * difference * before * count / all) / all;
     batch.mean[c] = mean[c] + difference * count / all;
   }
 }
 
 void batch_norm_forward(const ReferenceTask& task) {
   const auto& options = task.view.options<BatchNormOptions>();
-  if (task.view.find_read(Role::mean))
-    return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
+  if (task.view.find_read(Role::mean)) return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
   if (!task.writes(Role::mean))
     return normalize(task, task.in(Role::running_mean),
                      inverse_deviations(task.in(Role::running_variance), options.epsilon));

@@ -52,7 +52,8 @@ void renormalize(const Step& step, TaskId task, std::vector<Values>& values, con
   std::vector<Values*> operands;
   for (const Operand& operand : again.operands()) {
     const bool made = operand.role == Role::mean || operand.role == Role::inverse_deviation || operand.role == Role::y;
-    operands.push_back(&values[made ? view.written(operand.role) : view.read(operand.role, static_cast<std::size_t>(operand.index))]);
+    operands.push_back(
+        &values[made ? view.written(operand.role) : view.read(operand.role, static_cast<std::size_t>(operand.index))]);
   }
   run_reference(step, replay, operands, state);
 }

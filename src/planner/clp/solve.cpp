@@ -19,9 +19,9 @@ std::optional<std::vector<double>> solve(const LinearProgram& program, int itera
   }
   const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model(Clp_newModel(), Clp_deleteModel);
   Clp_setLogLevel(model.get(), 0);
-  Clp_loadProblem(model.get(), static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(), rows.data(),
-                  coefficients.data(), program.lower().data(), program.upper().data(), program.cost().data(),
-                  program.row_lower().data(), program.row_upper().data());
+  Clp_loadProblem(model.get(), static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(),
+                  rows.data(), coefficients.data(), program.lower().data(), program.upper().data(),
+                  program.cost().data(), program.row_lower().data(), program.row_upper().data());
   Clp_setMaximumIterations(model.get(), iterations);
   Clp_initialDualSolve(model.get());
   const double* const duals = Clp_dualRowSolution(model.get());

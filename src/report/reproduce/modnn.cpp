@@ -26,7 +26,8 @@ constexpr std::array<Trained, 5> kNetworks{{{"VGG-16", "vgg16", 256},
 constexpr std::int64_t kDeviceMemory = 12LL << 30;
 
 Setting setting_of(const Trained& network, std::string_view policy, std::optional<Bytes> memory = {}) {
-  Setting setting{.model = network.model, .batch = network.batch, .policy = policy, .device = "k40m", .rules = Rules::minimal};
+  Setting setting{
+      .model = network.model, .batch = network.batch, .policy = policy, .device = "k40m", .rules = Rules::minimal};
   setting.options.memory = memory;
   setting.options.allowed = Numerics::changed;
   return setting;
@@ -66,7 +67,8 @@ Bytes floor_bytes(const Step& round) {
     for (const Operand& operand : round.operands_of(TaskId(t))) storages.insert(round.tensor(operand.tensor).storage);
     Bytes bytes;
     for (const StorageId id : storages)
-      if (is_counted(round.storage(id).tensor_class) && !is_resident(round.storage(id).tensor_class)) bytes += round.storage(id).bytes;
+      if (is_counted(round.storage(id).tensor_class) && !is_resident(round.storage(id).tensor_class))
+        bytes += round.storage(id).bytes;
     largest = std::max(largest, bytes);
   }
   return resident + largest;
@@ -75,11 +77,15 @@ Bytes floor_bytes(const Step& round) {
 Report figure6(Workbench& bench) {
   Report report;
   report.setting =
-      "memory over the paper's classes of tensors on both sides: input batch, layer outputs, their gradients, weights and weight "
-      "gradients (no optimizer state, saved state or workspaces), every tensor with memory of its own. Ideal: all at once, at the "
-      "batch of the paper. Lower bound: weights and their gradients, and the largest task at one sample (equation 2). GB is 10^9 bytes";
+      "memory over the paper's classes of tensors on both sides: input batch, layer outputs, their gradients, weights "
+      "and weight "
+      "gradients (no optimizer state, saved state or workspaces), every tensor with memory of its own. Ideal: all at "
+      "once, at the "
+      "batch of the paper. Lower bound: weights and their gradients, and the largest task at one sample (equation 2). "
+      "GB is 10^9 bytes";
   Series series{"figure6",
-                {"network", "batch", "ideal GB", "bound GB", "times", "all classes GB", "bound GB", "times", "in place GB", "times"},
+                {"network", "batch", "ideal GB", "bound GB", "times", "all classes GB", "bound GB", "times",
+                 "in place GB", "times"},
                 {},
                 true};
   std::vector<double> times, all_times, merged_times;
@@ -100,11 +106,13 @@ Report figure6(Workbench& bench) {
       deepest = ideal;
       deepest_bound = bound;
       deepest_merged = merged;
-      for (const Parameter& parameter : bench.network(network.model)->parameters) parameters += static_cast<double>(parameter.shape.elements()) / 1e6;
+      for (const Parameter& parameter : bench.network(network.model)->parameters)
+        parameters += static_cast<double>(parameter.shape.elements()) / 1e6;
     }
     series.rows.push_back({std::string(network.name), fmt::format("{}", network.batch), fmt::format("{:.1f}", ideal),
-                           fmt::format("{:.2f}", bound), fmt::format("{:.0f}", times.back()), fmt::format("{:.1f}", all),
-                           fmt::format("{:.2f}", least), fmt::format("{:.0f}", all_times.back()), fmt::format("{:.1f}", merged),
+                           fmt::format("{:.2f}", bound), fmt::format("{:.0f}", times.back()),
+                           fmt::format("{:.1f}", all), fmt::format("{:.2f}", least),
+                           fmt::format("{:.0f}", all_times.back()), fmt::format("{:.1f}", merged),
                            fmt::format("{:.0f}", merged_times.back())});
   }
   report.modelled("ideal over lower bound, on average", "times", 50, mean(times), 0, 1);
@@ -114,9 +122,12 @@ Report figure6(Workbench& bench) {
   report.remarked("VGG-101, ideal, in place, all classes", "GB", "nearly 100", deepest_merged, 0, 2);
   report.modelled("VGG-101, lower bound", "GB", 1.4, deepest_bound, 2, 3);
   report.notes = {
-      "The figure's bars carry no numbers; 50 times on average (up to, in the abstract), 100 GB and 1.4 GB are in the text.",
-      "The paper does not say whether ReLU has an output of its own. With it, twice what it prints; in place, close to it.",
-      fmt::format("The paper does not say which layers VGG-101 has; ours adds convolutions to each stage of VGG-19 and has {:.0f} "
+      "The figure's bars carry no numbers; 50 times on average (up to, in the abstract), 100 GB and 1.4 GB are in the "
+      "text.",
+      "The paper does not say whether ReLU has an output of its own. With it, twice what it prints; in place, close to "
+      "it.",
+      fmt::format("The paper does not say which layers VGG-101 has; ours adds convolutions to each stage of VGG-19 and "
+                  "has {:.0f} "
                   "million parameters, where 1.4 GB leaves room for at most 175 million.",
                   parameters)};
   report.series.push_back(std::move(series));
@@ -151,12 +162,14 @@ Planned plan_vdnn(Workbench& bench, const Trained& network, std::string_view pol
 Report figure7(Workbench& bench) {
   Report report;
   report.setting =
-      "a k40m with 12 GiB, modelled; ideal: the tasks' times at the whole batch with their fastest algorithms. vDNN moves the inputs "
-      "of all layers, each copy in step with one layer, with the largest workspaces that fit. ResNet-34 has batch norms, whose "
+      "a k40m with 12 GiB, modelled; ideal: the tasks' times at the whole batch with their fastest algorithms. vDNN "
+      "moves the inputs "
+      "of all layers, each copy in step with one layer, with the largest workspaces that fit. ResNet-34 has batch "
+      "norms, whose "
       "statistics sub-batches change; that is allowed here. GB is 10^9 bytes, both ways";
   Series series{"figure7",
-                {"network", "ideal s", "moDNN s", "loss %", "sub-batch", "moved GB", "vDNN s", "loss %", "moved GB", "conv s", "loss %",
-                 "moved GB"},
+                {"network", "ideal s", "moDNN s", "loss %", "sub-batch", "moved GB", "vDNN s", "loss %", "moved GB",
+                 "conv s", "loss %", "moved GB"},
                 {},
                 true};
   std::vector<double> loss, vdnn_loss, conv_loss, shares, conv_shares;
@@ -180,7 +193,9 @@ Report figure7(Workbench& bench) {
     loss.push_back(more_percent(modnn.seconds, ideal));
     vdnn_loss.push_back(more_percent(all.seconds, ideal));
     conv_loss.push_back(more_percent(conv.seconds, ideal));
-    const auto share = [&](const Planned& other) { return static_cast<double>(moved(modnn).count()) / static_cast<double>(moved(other).count()); };
+    const auto share = [&](const Planned& other) {
+      return static_cast<double>(moved(modnn).count()) / static_cast<double>(moved(other).count());
+    };
     shares.push_back(share(all));
     conv_shares.push_back(share(conv));
     ours += moved(modnn);
@@ -190,15 +205,20 @@ Report figure7(Workbench& bench) {
   report.modelled("vDNN, loss on average", "%", 40, mean(vdnn_loss), 1, 2);
   report.only_ours("vDNN of convolutions only, loss on average", "%", mean(conv_loss), 1, 2);
   report.modelled("vDNN's bytes over moDNN's, by the mean share", "times", 5, 1 / mean(shares), 1, 3);
-  report.only_ours("the same, all networks added up", "times", static_cast<double>(theirs.count()) / static_cast<double>(ours.count()), 1, 3);
+  report.only_ours("the same, all networks added up", "times",
+                   static_cast<double>(theirs.count()) / static_cast<double>(ours.count()), 1, 3);
   report.only_ours("the same against convolutions only, mean share", "times", 1 / mean(conv_shares), 1, 3);
   report.notes = {
       "Bars without numbers; 8%, 40% and 5 times are in the text. Loss is time beyond the ideal.",
-      "The paper's vDNN is measured and carries what a real one costs in synchronization; ours loses only what waiting for the link "
+      "The paper's vDNN is measured and carries what a real one costs in synchronization; ours loses only what waiting "
+      "for the link "
       "costs. With copies of the inputs of convolutions alone, which have the time to hide them, it loses little.",
-      "Some of the five move nothing at all, so a mean of ratios would be infinite: the mean of moDNN's share of vDNN's bytes "
-      "is turned over instead. What VGG-101 moves is what its whole batch exceeds 12 GiB by: that costs no time, so it is not cut. VGG-19 has two plans "
-      "half a percent apart, the whole batch with copies and two halves without; that a copy counts for a twentieth of its time "
+      "Some of the five move nothing at all, so a mean of ratios would be infinite: the mean of moDNN's share of "
+      "vDNN's bytes "
+      "is turned over instead. What VGG-101 moves is what its whole batch exceeds 12 GiB by: that costs no time, so it "
+      "is not cut. VGG-19 has two plans "
+      "half a percent apart, the whole batch with copies and two halves without; that a copy counts for a twentieth of "
+      "its time "
       "decides for the halves, and the mean hangs on it."};
   report.series.push_back(std::move(series));
   return report;
@@ -207,10 +227,13 @@ Report figure7(Workbench& bench) {
 Report figure8(Workbench& bench) {
   Report report;
   report.setting =
-      "a k40m, modelled; budgets from the lower bound (with momentum) to what needs nothing moved, in equal ratios. Seconds of a step and "
-      "the sub-batch; vDNN is the faster of all layers and convolutions only, with the largest workspaces that fit; vDNN+ has "
+      "a k40m, modelled; budgets from the lower bound (with momentum) to what needs nothing moved, in equal ratios. "
+      "Seconds of a step and "
+      "the sub-batch; vDNN is the faster of all layers and convolutions only, with the largest workspaces that fit; "
+      "vDNN+ has "
       "moDNN's sub-batches. Batch norm as in Figure 7";
-  Series series{"figure8", {"network", "memory GB", "moDNN s", "sub-batch", "vDNN s", "vDNN+ s", "sub-batch"}, {}, true};
+  Series series{
+      "figure8", {"network", "memory GB", "moDNN s", "sub-batch", "vDNN s", "vDNN+ s", "sub-batch"}, {}, true};
   constexpr int kPoints = 8;
   int planned_points = 0, points = 0, slower = 0, vdnn_points = 0, plus_points = 0;
   double worst = 0;
@@ -218,19 +241,22 @@ Report figure8(Workbench& bench) {
     const double low = static_cast<double>(bench.plan(setting_of(network, "modnn")).result.floor.count());
     const double high = static_cast<double>(bench.plan(setting_of(network, "liveness")).summary.peak_bytes.count());
     for (int point = 0; point <= kPoints; ++point) {
-      const auto exact = static_cast<std::int64_t>(std::llround(low * std::pow(high / low, static_cast<double>(point) / kPoints)));
+      const auto exact =
+          static_cast<std::int64_t>(std::llround(low * std::pow(high / low, static_cast<double>(point) / kPoints)));
       const Bytes memory(exact);
       const Planned modnn = bench.plan(setting_of(network, "modnn", memory));
       const Planned plus = bench.plan(setting_of(network, "vdnn+", memory));
       Planned vdnn = plan_vdnn(bench, network, "vdnn-conv", memory);
       Planned all = plan_vdnn(bench, network, "vdnn-all", memory);
       if (all.fits() && (!vdnn.fits() || all.seconds < vdnn.seconds)) vdnn = std::move(all);
-      const auto seconds = [](const Planned& planned) { return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-"; };
+      const auto seconds = [](const Planned& planned) {
+        return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-";
+      };
       const auto samples = [](const Planned& planned) {
         return planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "-";
       };
-      series.rows.push_back({std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)), seconds(modnn), samples(modnn),
-                             seconds(vdnn), seconds(plus), samples(plus)});
+      series.rows.push_back({std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)), seconds(modnn),
+                             samples(modnn), seconds(vdnn), seconds(plus), samples(plus)});
       ++points;
       planned_points += modnn.fits() ? 1 : 0;
       vdnn_points += vdnn.fits() ? 1 : 0;
@@ -248,7 +274,8 @@ Report figure8(Workbench& bench) {
   report.remarked("budgets at which moDNN is slower than either", fmt::format("of {}", points), "none", slower, 0, 1);
   report.remarked("the most by which it is slower", "%", "never", worst, 1, 1);
   report.notes = {
-      "The curves carry no numbers; the text says that moDNN is always better than both. Where vDNN just fits, it has all of the step "
+      "The curves carry no numbers; the text says that moDNN is always better than both. Where vDNN just fits, it has "
+      "all of the step "
       "packed at once, while moDNN's memory list may find a place a few bytes too short and bring something in twice."};
   report.series.push_back(std::move(series));
   return report;

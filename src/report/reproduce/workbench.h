@@ -26,7 +26,7 @@ struct Setting {
   PlannerOptions options = {};
   std::string_view device = "k40c";
   Rules rules = Rules::superneurons;
-  bool workspaces = true;  // false: convolutions have only what needs none
+  bool workspaces = true;                       // false: convolutions have only what needs none
   std::optional<Bytes> largest_workspace = {};  // none: any
   Part part = Part::whole;
 };
