@@ -21,7 +21,7 @@ std::string signature(const Step& step, TaskId id) {
   std::string text = fmt::format("{} {} {}", kind_name(task.kind), kind_name(step.layer_kind(task)), task.algorithms);
   for (const Operand& operand : step.operands_of(id)) {
     const Shape& s = step.tensor(operand.tensor).shape;
-    text += fmt::format(" {}:{}x{}x{}x{}", role_name(operand.role), s.batch, s.channels, s.height, s.width);
+    text += fmt::format(" {}:{}x{}x{}x{}", role_name(operand.role), s.batch(), s.channels(), s.height(), s.width());
   }
   return text;
 }

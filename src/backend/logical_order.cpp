@@ -13,11 +13,12 @@ void for_each_nhwc(const Shape& shape, std::size_t size, Copy copy) {
   if (static_cast<std::size_t>(shape.elements()) != size)
     throw Error("a tensor of {} elements was given {} values", shape.elements(), size);
   std::size_t memory = 0;
-  for (std::int64_t n = 0; n < shape.batch; ++n)
-    for (std::int64_t h = 0; h < shape.height; ++h)
-      for (std::int64_t w = 0; w < shape.width; ++w)
-        for (std::int64_t c = 0; c < shape.channels; ++c)
-          copy(static_cast<std::size_t>(((n * shape.channels + c) * shape.height + h) * shape.width + w), memory++);
+  for (std::int64_t n = 0; n < shape.batch(); ++n)
+    for (std::int64_t h = 0; h < shape.height(); ++h)
+      for (std::int64_t w = 0; w < shape.width(); ++w)
+        for (std::int64_t c = 0; c < shape.channels(); ++c)
+          copy(static_cast<std::size_t>(((n * shape.channels() + c) * shape.height() + h) * shape.width() + w),
+               memory++);
 }
 
 void store(DataType type, std::byte* memory, std::size_t index, float value) {

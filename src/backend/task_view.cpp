@@ -57,7 +57,7 @@ std::vector<ChannelPart> channel_parts(const TaskView& view, const std::vector<s
   if (view.layer_kind() == LayerKind::split)
     channels = view.options<SplitOptions>().channels;
   else
-    for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels);
+    for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels());
   std::vector<ChannelPart> parts;
   for (const std::size_t position : positions) {
     const auto index = static_cast<std::size_t>(view.operand(position).index);

@@ -2,9 +2,19 @@
 
 namespace tide {
 
-std::int64_t Shape::elements() const { return checked_multiply(batch, per_sample()); }
+namespace {
 
-std::int64_t Shape::per_sample() const { return checked_multiply(checked_multiply(channels, height), width); }
+std::int64_t product(std::span<const std::int64_t> extents) {
+  std::int64_t result = 1;
+  for (const std::int64_t extent : extents) result = checked_multiply(result, extent);
+  return result;
+}
+
+}  // namespace
+
+std::int64_t Shape::elements() const { return product(extents()); }
+
+std::int64_t Shape::per_sample() const { return product(extents().subspan(1)); }
 
 std::int64_t element_bytes(DataType type) {
   switch (type) {
@@ -20,8 +30,6 @@ Bytes bytes_of(const Shape& shape, DataType type) {
   return Bytes(checked_multiply(shape.elements(), element_bytes(type)));
 }
 
-std::string sample_text(const Shape& shape) {
-  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-}
+std::string sample_text(const Shape& shape) { return fmt::format("{}", fmt::join(shape.extents().subspan(1), "x")); }
 
 }  // namespace tide

@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -44,18 +45,17 @@ std::optional<Bytes> parse_budget(const std::string& text) {
 }  // namespace
 
 Shape parse_sample(const std::string& text) {
-  Shape shape;
-  std::int64_t* const fields[] = {&shape.channels, &shape.height, &shape.width};
+  std::array<std::int64_t, 4> extents{1, 1, 1, 1};
   const char* at = text.data();
   const char* const end = at + text.size();
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto [next, error] = std::from_chars(at, end, *fields[i]);
-    const bool separator = i == 2 ? next == end : next != end && *next == 'x';
-    if (error != std::errc{} || !separator || *fields[i] < 1)
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, extents[i]);
+    const bool separator = i == 3 ? next == end : next != end && *next == 'x';
+    if (error != std::errc{} || !separator || extents[i] < 1)
       throw Error("--input '{}' is not a shape; write channels x height x width, such as 3x224x224", text);
     at = next + 1;
   }
-  return shape;
+  return Shape(extents);
 }
 
 void ModelArguments::add_to(CLI::App& app) {

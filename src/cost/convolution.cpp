@@ -175,14 +175,14 @@ std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
   }
   if (in == nullptr || out == nullptr || filter == nullptr) return std::nullopt;
   if (transposed) std::swap(in, out);
-  p.batch = in->batch;
-  p.in_channels = in->channels, p.in_height = in->height, p.in_width = in->width;
-  p.out_channels = out->channels, p.out_height = out->height, p.out_width = out->width;
-  p.kernel_height = filter->height, p.kernel_width = filter->width;
+  p.batch = in->batch();
+  p.in_channels = in->channels(), p.in_height = in->height(), p.in_width = in->width();
+  p.out_channels = out->channels(), p.out_height = out->height(), p.out_width = out->width();
+  p.kernel_height = filter->height(), p.kernel_width = filter->width();
   p.element_bytes = tide::element_bytes(step.options.activations);
   if (step.network == nullptr) {
     p.dense = 2 * p.out_height > p.in_height && 2 * p.out_width > p.in_width;
-    if (!transposed) p.groups = std::max<std::int64_t>(in->channels / filter->channels, 1);
+    if (!transposed) p.groups = std::max<std::int64_t>(in->channels() / filter->channels(), 1);
     return p;
   }
   const auto& options = step.network->layer(task.layer).as<ConvolutionOptions>();

@@ -8,7 +8,9 @@ namespace tide {
 namespace {
 
 // A role says the type too.
-std::string shape_text(const Shape& s) { return fmt::format("{}x{}x{}x{}", s.batch, s.channels, s.height, s.width); }
+std::string shape_text(const Shape& s) {
+  return fmt::format("{}x{}x{}x{}", s.batch(), s.channels(), s.height(), s.width());
+}
 
 std::string_view access_text(Access access) {
   switch (access) {

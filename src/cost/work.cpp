@@ -20,10 +20,10 @@ double weighted_flops(const Step& step, const Task& task) {
     const bool counts = transposed ? operand.role == Role::x || operand.role == Role::dx
                                    : operand.role == Role::y || operand.role == Role::dy;
     if (counts)
-      positions = static_cast<double>(tensor.shape.batch) *
+      positions = static_cast<double>(tensor.shape.batch()) *
                   (step.layer_kind(task) == LayerKind::fully_connected
                        ? 1.0
-                       : static_cast<double>(tensor.shape.height) * static_cast<double>(tensor.shape.width));
+                       : static_cast<double>(tensor.shape.height()) * static_cast<double>(tensor.shape.width()));
   }
   return 2 * weight_elements * positions;
 }

@@ -307,7 +307,7 @@ Metric PhaseExecutor::metric() const {
     float values[2];
     std::memcpy(values, host_view(tensor.storage), sizeof values);
     const Shape& output = step.network->layer(tensor.layer).outputs.front();
-    const auto answers = static_cast<double>(step.options.batch * output.height * output.width);
+    const auto answers = static_cast<double>(step.options.batch * output.height() * output.width());
     total.loss += static_cast<double>(values[0]) / answers;
     total.correct += static_cast<double>(values[1]);
     total.answers += answers;

@@ -135,9 +135,9 @@ struct OptionsWriter {
 
   void operator()(const NoOptions&) const {}
   void operator()(const InputOptions& options) const {
-    object["channels"] = options.sample.channels;
-    object["height"] = options.sample.height;
-    object["width"] = options.sample.width;
+    object["channels"] = options.sample.channels();
+    object["height"] = options.sample.height();
+    object["width"] = options.sample.width();
   }
   void operator()(const ConvolutionOptions& options) const {
     object["channels"] = options.channels;

@@ -19,7 +19,7 @@ class Fingerprint {
     for (const char c : text) add_byte(static_cast<std::uint8_t>(c));
   }
   void add(const Shape& shape) {
-    for (const std::int64_t size : {shape.batch, shape.channels, shape.height, shape.width}) add(size);
+    for (const std::int64_t size : {shape.batch(), shape.channels(), shape.height(), shape.width()}) add(size);
   }
   void add(const Window& w) {
     for (const std::int64_t number : {w.kernel_height, w.kernel_width, w.stride_height, w.stride_width, w.pad_top,
@@ -96,7 +96,7 @@ std::int64_t Network::labels_per_sample() const {
   std::int64_t end = 0;
   for (const Layer& layer : layers) {
     if (layer.kind != LayerKind::softmax_cross_entropy) continue;
-    const std::int64_t positions = checked_multiply(layer.outputs[0].height, layer.outputs[0].width);
+    const std::int64_t positions = checked_multiply(layer.outputs[0].height(), layer.outputs[0].width());
     end = std::max(end, checked_add(layer.as<SoftmaxOptions>().label_offset, positions));
   }
   return end;
@@ -109,7 +109,7 @@ bool Network::has_loss() const {
 
 std::int64_t Network::classes() const {
   for (const Layer& layer : layers)
-    if (layer.kind == LayerKind::softmax_cross_entropy) return layer.outputs[0].channels;
+    if (layer.kind == LayerKind::softmax_cross_entropy) return layer.outputs[0].channels();
   return 0;
 }
 

@@ -33,7 +33,7 @@ Parameter make(const Layer& layer, ParameterRole role, const Shape& shape, std::
 std::int64_t convolution_fan_in(const ConvolutionOptions& options, const Shape& input, bool transposed) {
   const Window& window = options.window;
   const std::int64_t taps = checked_multiply(window.kernel_height, window.kernel_width);
-  const std::int64_t all = checked_multiply(input.channels / options.groups, taps);
+  const std::int64_t all = checked_multiply(input.channels() / options.groups, taps);
   if (!transposed) return all;
   // A transposed convolution spreads its window over stride x stride outputs.
   return std::max<std::int64_t>(1, all / checked_multiply(window.stride_height, window.stride_width));
@@ -44,8 +44,9 @@ std::vector<Parameter> convolution_parameters(const Layer& layer, const Shape& i
   const Window& window = options.window;
   const bool transposed = layer.kind == LayerKind::transposed_convolution;
   const Shape weight =
-      transposed ? Shape{input.channels, options.channels / options.groups, window.kernel_height, window.kernel_width}
-                 : Shape{options.channels, input.channels / options.groups, window.kernel_height, window.kernel_width};
+      transposed
+          ? Shape{input.channels(), options.channels / options.groups, window.kernel_height, window.kernel_width}
+          : Shape{options.channels, input.channels() / options.groups, window.kernel_height, window.kernel_width};
   const std::int64_t fan_in = convolution_fan_in(options, input, transposed);
   std::vector<Parameter> made{make(layer, ParameterRole::weight, weight, fan_in)};
   if (options.bias) made.push_back(make(layer, ParameterRole::bias, vector_shape(options.channels), fan_in));
@@ -61,7 +62,7 @@ std::vector<Parameter> fully_connected_parameters(const Layer& layer, const Shap
 }
 
 std::vector<Parameter> batch_norm_parameters(const Layer& layer, const Shape& input) {
-  const Shape shape = vector_shape(input.channels);
+  const Shape shape = vector_shape(input.channels());
   return {make(layer, ParameterRole::scale, shape, 1), make(layer, ParameterRole::shift, shape, 1),
           make(layer, ParameterRole::running_mean, shape, 1), make(layer, ParameterRole::running_variance, shape, 1)};
 }
@@ -104,10 +105,10 @@ void Builder::share_parameters(Layer& layer, const std::vector<Parameter>& wante
     const Parameter* given = present ? &network_.parameters[source.parameters[next++].index()] : nullptr;
     if (given == nullptr || given->shape != parameter.shape)
       throw Error("layer '{}' cannot share the parameters of '{}': its {} would be {}x{}, the other's is {}",
-                  layer.name, source.name, role_suffix(parameter.role), parameter.shape.batch,
+                  layer.name, source.name, role_suffix(parameter.role), parameter.shape.batch(),
                   sample_text(parameter.shape),
                   given == nullptr ? std::string("missing")
-                                   : fmt::format("{}x{}", given->shape.batch, sample_text(given->shape)));
+                                   : fmt::format("{}x{}", given->shape.batch(), sample_text(given->shape)));
   }
   if (next != source.parameters.size())
     throw Error("layer '{}' cannot share the parameters of '{}', which has a bias too; give both one or neither",

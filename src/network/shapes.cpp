@@ -58,8 +58,8 @@ std::int64_t transposed_size(const Span& span, std::int64_t in) {
 void check_channels(const ConvolutionOptions& options, const Shape& x) {
   require(options.channels >= 1, "it has {} output channels; give at least 1", options.channels);
   require(options.groups >= 1, "it has {} groups; give at least 1", options.groups);
-  require(x.channels % options.groups == 0 && options.channels % options.groups == 0,
-          "{} groups must divide both its {} input and its {} output channels", options.groups, x.channels,
+  require(x.channels() % options.groups == 0 && options.channels % options.groups == 0,
+          "{} groups must divide both its {} input and its {} output channels", options.groups, x.channels(),
           options.channels);
 }
 
@@ -68,8 +68,8 @@ Shape convolution(const ConvolutionOptions& options, const Shape& x, bool transp
   const Span rows = vertical(options.window), columns = horizontal(options.window);
   check_span(rows);
   check_span(columns);
-  if (transposed) return {1, options.channels, transposed_size(rows, x.height), transposed_size(columns, x.width)};
-  return {1, options.channels, window_size(rows, x.height, false), window_size(columns, x.width, false)};
+  if (transposed) return {1, options.channels, transposed_size(rows, x.height()), transposed_size(columns, x.width())};
+  return {1, options.channels, window_size(rows, x.height(), false), window_size(columns, x.width(), false)};
 }
 
 // Every pooling window must hold at least one element of the input.
@@ -85,19 +85,19 @@ void check_pool_span(const Span& span, std::int64_t in) {
 
 Shape pool(const PoolOptions& options, const Shape& x, bool maximum) {
   const Span rows = vertical(options.window), columns = horizontal(options.window);
-  check_pool_span(rows, x.height);
-  check_pool_span(columns, x.width);
+  check_pool_span(rows, x.height());
+  check_pool_span(columns, x.width());
   // The position of the maximum within its window is kept in one byte.
   require(!maximum || checked_multiply(rows.kernel, columns.kernel) <= 256,
           "a max pool window of {}x{} has more than 256 positions; use several pools", rows.kernel, columns.kernel);
-  return {1, x.channels, window_size(rows, x.height, options.round_up),
-          window_size(columns, x.width, options.round_up)};
+  return {1, x.channels(), window_size(rows, x.height(), options.round_up),
+          window_size(columns, x.width(), options.round_up)};
 }
 
 Shape input(const InputOptions& options) {
   const Shape& sample = options.sample;
-  require(sample.batch == 1, "its sample has batch {}; give the shape of one sample (batch 1)", sample.batch);
-  require(sample.channels >= 1 && sample.height >= 1 && sample.width >= 1,
+  require(sample.batch() == 1, "its sample has batch {}; give the shape of one sample (batch 1)", sample.batch());
+  require(sample.channels() >= 1 && sample.height() >= 1 && sample.width() >= 1,
           "its sample is {}; every dimension must be at least 1", sample_text(sample));
   return sample;
 }
@@ -148,10 +148,10 @@ Shape elementwise(const std::vector<Shape>& inputs) {
 Shape concat(const std::vector<Shape>& inputs) {
   Shape sum = inputs[0];
   for (std::size_t i = 1; i < inputs.size(); ++i) {
-    require(inputs[i].height == sum.height && inputs[i].width == sum.width,
-            "input {} is {}x{} high and wide but input 1 is {}x{}; make them equal", i + 1, inputs[i].height,
-            inputs[i].width, sum.height, sum.width);
-    sum.channels = checked_add(sum.channels, inputs[i].channels);
+    require(inputs[i].height() == sum.height() && inputs[i].width() == sum.width(),
+            "input {} is {}x{} high and wide but input 1 is {}x{}; make them equal", i + 1, inputs[i].height(),
+            inputs[i].width(), sum.height(), sum.width());
+    sum = sum.with_extent(1, checked_add(sum.channels(), inputs[i].channels()));
   }
   return sum;
 }
@@ -163,10 +163,10 @@ std::vector<Shape> split(const SplitOptions& options, const Shape& x) {
   for (const std::int64_t channels : options.channels) {
     require(channels >= 1, "an output has {} channels; give at least 1", channels);
     sum = checked_add(sum, channels);
-    outputs.push_back({1, channels, x.height, x.width});
+    outputs.push_back({1, channels, x.height(), x.width()});
   }
-  require(sum == x.channels, "its outputs have {} channels together but its input has {}; make them equal", sum,
-          x.channels);
+  require(sum == x.channels(), "its outputs have {} channels together but its input has {}; make them equal", sum,
+          x.channels());
   return outputs;
 }
 
@@ -196,7 +196,7 @@ std::vector<Shape> infer(const Layer& layer, const std::vector<Shape>& inputs) {
     case LayerKind::fully_connected: return {fully_connected(layer.as<FullyConnectedOptions>())};
     case LayerKind::max_pool: return {pool(layer.as<PoolOptions>(), inputs[0], true)};
     case LayerKind::average_pool: return {pool(layer.as<PoolOptions>(), inputs[0], false)};
-    case LayerKind::global_average_pool: return {Shape{1, inputs[0].channels, 1, 1}};
+    case LayerKind::global_average_pool: return {Shape{1, inputs[0].channels(), 1, 1}};
     case LayerKind::relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh: return {inputs[0]};

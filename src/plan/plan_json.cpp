@@ -26,9 +26,9 @@ json write_step(const Step& step) {
   json tensors = table(
       {"class", "type", "batch", "channels", "height", "width", "storage", "layer", "parameter", "role", "index"});
   for (const Tensor& t : step.tensors)
-    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), t.shape.batch,
-                               t.shape.channels, t.shape.height, t.shape.width, t.storage.value(), t.layer.value(),
-                               t.parameter.value(), static_cast<int>(t.role), t.index});
+    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), t.shape.batch(),
+                               t.shape.channels(), t.shape.height(), t.shape.width(), t.storage.value(),
+                               t.layer.value(), t.parameter.value(), static_cast<int>(t.role), t.index});
 
   json storages = table({"bytes", "class", "persistent", "entry", "exit"});
   for (const Storage& s : step.storages)

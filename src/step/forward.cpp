@@ -92,7 +92,7 @@ void StepAssembler::forward_batch_norm(LayerId id, std::vector<NewOperand> opera
                                    {Role::running_variance, statistics_[id.index()][1]},
                                    {Role::y, y, Access::write}});
   if (step_.options.training) {
-    const Shape per_channel{1, current.outputs[0].channels, 1, 1};
+    const Shape per_channel{1, current.outputs[0].channels(), 1, 1};
     saved_mean_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::mean);
     saved_deviation_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::inverse_deviation);
     operands.push_back({Role::mean, saved_mean_[id.index()], Access::write});

@@ -74,7 +74,7 @@ void StepAssembler::forward_statistics(LayerId id) {
   const Layer& current = layer(id);
   const bool first = chunk_ == &chunks_.front();
   if (first) {
-    const Shape per_channel{1, current.outputs[0].channels, 1, 1};
+    const Shape per_channel{1, current.outputs[0].channels(), 1, 1};
     saved_mean_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::mean);
     saved_deviation_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::inverse_deviation);
   }

@@ -27,9 +27,10 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"steps", std::to_string(checkpoint.steps)},
                       {"seed", std::to_string(checkpoint.seed)}};
   for (const NamedTensor& tensor : checkpoint.tensors)
-    content.tensors.push_back({tensor.name,
-                               {tensor.shape.batch, tensor.shape.channels, tensor.shape.height, tensor.shape.width},
-                               tensor.values});
+    content.tensors.push_back(
+        {tensor.name,
+         {tensor.shape.batch(), tensor.shape.channels(), tensor.shape.height(), tensor.shape.width()},
+         tensor.values});
   write_safetensors(path, content);
 }
 
@@ -41,9 +42,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   checkpoint.seed = number_in(content, "seed", path.string());
   for (SafeTensor& tensor : content.tensors) {
     Shape shape;
-    std::int64_t* const extents[] = {&shape.batch, &shape.channels, &shape.height, &shape.width};
     if (tensor.shape.size() > 4) throw Error("{}: '{}' has more than four dimensions", path.string(), tensor.name);
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) *extents[i] = tensor.shape[i];
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) shape = shape.with_extent(i, tensor.shape[i]);
     checkpoint.tensors.push_back({std::move(tensor.name), shape, std::move(tensor.values)});
   }
   return checkpoint;

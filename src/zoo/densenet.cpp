@@ -17,7 +17,7 @@ Value dense_layer(Builder& net, Value x, const std::string& name) {
 }
 
 Value transition(Builder& net, Value x, const std::string& name) {
-  x = norm_relu_convolution(net, x, net.shape(x).channels / 2, Window::square(1), name);
+  x = norm_relu_convolution(net, x, net.shape(x).channels() / 2, Window::square(1), name);
   return net.average_pool(x, {.window = Window::square(2, 2)}, name + ".pool");
 }
 

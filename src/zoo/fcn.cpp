@@ -9,7 +9,7 @@
 namespace tide {
 
 Network make_fcn(const ModelRequest& request) {
-  if (request.sample.height % 32 != 0 || request.sample.width % 32 != 0)
+  if (request.sample.height() % 32 != 0 || request.sample.width() % 32 != 0)
     throw Error("{}: the sample {} is not a multiple of 32 high and wide; use for instance 3x224x224", request.name,
                 sample_text(request.sample));
   constexpr std::array<std::int64_t, 5> kVgg16 = {2, 2, 3, 3, 3};

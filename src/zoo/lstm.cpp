@@ -77,13 +77,13 @@ Network make_lstm(const ModelRequest& request) {
   if (layers < 1 || hidden < 1 || steps < 1 || layers > kMostUnits || steps > kMostUnits || layers * steps > kMostUnits)
     throw Error("{}: layers, hidden units and steps must be at least 1, layers x steps at most {}", request.name,
                 kMostUnits);
-  if (sample.height != 1 || sample.width != 1 || sample.channels % steps != 0)
+  if (sample.height() != 1 || sample.width() != 1 || sample.channels() % steps != 0)
     throw Error("{}: the sample {} is not {} steps of one vector each; use for instance {}x1x1", request.name,
                 sample_text(sample), steps, checked_multiply(50, steps));
 
   Builder net(request.name);
   Unroller unroller(net, hidden);
-  const std::vector<std::int64_t> parts(static_cast<std::size_t>(steps), sample.channels / steps);
+  const std::vector<std::int64_t> parts(static_cast<std::size_t>(steps), sample.channels() / steps);
   const std::vector<Value> inputs = net.split(net.input(sample, "data"), parts, "time");
   std::vector<Weights> weights(static_cast<std::size_t>(layers));
   std::vector<std::optional<State>> states(static_cast<std::size_t>(layers));

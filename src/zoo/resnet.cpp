@@ -30,7 +30,7 @@ Value main_branch(Builder& net, Value x, std::int64_t width, std::int64_t stride
 Value block(Builder& net, Value x, std::int64_t width, std::int64_t stride, const ResidualOptions& options,
             const std::string& name) {
   const std::int64_t channels = options.bottleneck ? width * 4 : width;
-  const bool project = stride != 1 || net.shape(x).channels != channels;
+  const bool project = stride != 1 || net.shape(x).channels() != channels;
   const Value branch = main_branch(net, x, width, stride, options, name);
   const Value shortcut =
       project ? convolution_norm(net, x, channels, Window::square(1, stride), name + ".projection") : x;

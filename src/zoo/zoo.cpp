@@ -142,7 +142,7 @@ Network make_model(std::string_view name, std::optional<Shape> sample) {
   if (sample)
     request.sample = *sample;
   else if (found->sample_per_step)
-    request.sample.channels = checked_multiply(request.sample.channels, request.numbers.back());
+    request.sample = request.sample.with_extent(1, checked_multiply(request.sample.channels(), request.numbers.back()));
   return found->make(request);
 }
 

@@ -21,7 +21,7 @@ struct NetworkCase {
 
   [[nodiscard]] NetworkPtr network(const SoftmaxOptions& loss = {}) const {
     Builder builder(name);
-    Value x = builder.convolution(builder.input(sample), {.channels = sample.channels});
+    Value x = builder.convolution(builder.input(sample), {.channels = sample.channels()});
     builder.softmax_cross_entropy(body(builder, x), loss);
     return std::make_shared<const Network>(std::move(builder).build());
   }

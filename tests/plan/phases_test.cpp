@@ -85,7 +85,8 @@ TEST(Phases, EveryDamageIsFound) {
        [](Plan& p) {
          Step& step = open(p.phases[1]);
          for (Tensor& tensor : step.tensors)
-           if (tensor.tensor_class == TensorClass::parameter) ++tensor.shape.height;
+           if (tensor.tensor_class == TensorClass::parameter)
+             tensor.shape = tensor.shape.with_extent(2, tensor.shape.height() + 1);
        }},
   };
   for (const Damage& damage : damages) {

@@ -68,8 +68,8 @@ class RandomNetwork {
   void convolution(Value x, const Shape& s) {
     ConvolutionOptions options{.channels = pick(1, 6), .window = {}, .groups = 1, .bias = chance(50)};
     if (chance(30)) {
-      options.groups = s.channels;
-      options.channels = s.channels * pick(1, 2);
+      options.groups = s.channels();
+      options.channels = s.channels() * pick(1, 2);
     }
     Window& window = options.window;
     window.kernel_height = pick(1, 3);
@@ -90,13 +90,13 @@ class RandomNetwork {
   }
 
   void transposed(Value x, const Shape& s) {
-    if (s.height > 8 || s.width > 8) return produce(builder_.relu(consume(x)));
+    if (s.height() > 8 || s.width() > 8) return produce(builder_.relu(consume(x)));
     produce(builder_.transposed_convolution(
         consume(x), {.channels = pick(1, 4), .window = Window::square(2, 2), .groups = 1, .bias = chance(50)}));
   }
 
   void pool(Value x, const Shape& s) {
-    if (s.height < 3 || s.width < 3) return produce(builder_.global_average_pool(consume(x)));
+    if (s.height() < 3 || s.width() < 3) return produce(builder_.global_average_pool(consume(x)));
     const PoolOptions options{
         .window = Window::square(3, pick(1, 2), 1), .round_up = chance(30), .count_padding = chance(50)};
     produce(chance(60) ? builder_.max_pool(consume(x), options) : builder_.average_pool(consume(x), options));
@@ -118,7 +118,7 @@ class RandomNetwork {
   void concat(Value x, const Shape& s) {
     std::vector<Value> inputs{x};
     for (const Value& other : values_)
-      if (other != x && shape(other).height == s.height && shape(other).width == s.width && inputs.size() < 3 &&
+      if (other != x && shape(other).height() == s.height() && shape(other).width() == s.width() && inputs.size() < 3 &&
           chance(50))
         inputs.push_back(other);
     if (inputs.size() == 1) return produce(builder_.relu(consume(x)));
@@ -127,9 +127,9 @@ class RandomNetwork {
   }
 
   void split(Value x, const Shape& s) {
-    if (s.channels < 2) return produce(builder_.tanh(consume(x)));
-    const std::int64_t first = pick(1, s.channels - 1);
-    for (const Value& value : builder_.split(consume(x), {first, s.channels - first})) produce(value);
+    if (s.channels() < 2) return produce(builder_.tanh(consume(x)));
+    const std::int64_t first = pick(1, s.channels() - 1);
+    for (const Value& value : builder_.split(consume(x), {first, s.channels() - first})) produce(value);
   }
 
   void fully_connected(Value x, const Shape&) {
@@ -145,7 +145,7 @@ class RandomNetwork {
     std::vector<Value> pooled;
     for (const Value& value : loose) {
       const Shape& s = shape(value);
-      pooled.push_back(s.height == 1 && s.width == 1 ? value : builder_.global_average_pool(value));
+      pooled.push_back(s.height() == 1 && s.width() == 1 ? value : builder_.global_average_pool(value));
     }
     const Value all = pooled.size() == 1 ? pooled[0] : builder_.concat(pooled);
     const Value logits = builder_.fully_connected(all, {.channels = 5});

@@ -83,13 +83,13 @@ std::vector<Misfit> misfits() {
       {"OtherShape",
        [](State& state) {
          NamedTensor& tensor = find(state, "conv2.weight");
-         std::swap(tensor.shape.batch, tensor.shape.channels);
+         tensor.shape = {tensor.shape.channels(), tensor.shape.batch(), tensor.shape.height(), tensor.shape.width()};
        },
        "'conv2.weight' is 4x5x3x3 in the checkpoint and 5x4x3x3 in the network"},
       {"OtherSize",
        [](State& state) {
          NamedTensor& tensor = find(state, "norm1.scale");
-         tensor.shape.channels = 6;
+         tensor.shape = tensor.shape.with_extent(1, 6);
          tensor.values.resize(6);
        },
        "norm1.scale"},

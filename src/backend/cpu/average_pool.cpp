@@ -107,14 +107,14 @@ Recipe average_pool_recipe(const TaskView& view, int threads) {
 
 Recipe global_average_pool_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
-  const Index positions = shape.height * shape.width, channels = shape.channels;
+  const Index positions = shape.height() * shape.width(), channels = shape.channels();
   threads = team_for(shape.elements(), threads);
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);
     constexpr Index kChannels = 512;  // cut wide samples, so that a batch of one uses all threads
     const Index blocks = (channels + kChannels - 1) / kChannels;
     return recipe([=](const Launch& launch) {
-      parallel_parts(threads, shape.batch * blocks, [&](Index part) {
+      parallel_parts(threads, shape.batch() * blocks, [&](Index part) {
         const Index n = part / blocks, begin = part % blocks * kChannels;
         mean_of_sample(input_of<float>(launch, x) + n * positions * channels,
                        output_of<float>(launch, y) + n * channels, positions, channels, begin,
@@ -124,7 +124,7 @@ Recipe global_average_pool_recipe(const TaskView& view, int threads) {
   }
   const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
   return recipe([=](const Launch& launch) {
-    parallel_parts(threads, shape.batch, [&](Index n) {
+    parallel_parts(threads, shape.batch(), [&](Index n) {
       spread_to_sample(input_of<float>(launch, dy) + n * channels,
                        output_of<float>(launch, dx) + n * positions * channels, positions, channels);
     });

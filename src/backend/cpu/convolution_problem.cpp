@@ -14,7 +14,7 @@ constexpr auto kFloat = dnnl::memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 constexpr auto kTransposed = dnnl::algorithm::deconvolution_direct;
 
-Layout activation(const Shape& s) { return {{s.batch, s.channels, s.height, s.width}, kFloat, Tag::nhwc}; }
+Layout activation(const Shape& s) { return {{s.batch(), s.channels(), s.height(), s.width()}, kFloat, Tag::nhwc}; }
 
 // The window in oneDNN's terms, where a dilation of 0 means dense.
 struct WindowDims {
@@ -68,20 +68,20 @@ ConvolutionProblem ConvolutionProblem::of(const Layer& layer, const Shape& input
 
 std::vector<std::int64_t> ConvolutionProblem::signature() const {
   const Window& w = options.window;
-  return {transposed ? 1 : 0, options.bias ? 1 : 0, options.groups,  input.batch,       input.channels,
-          input.height,       input.width,          output.channels, output.height,     output.width,
-          w.kernel_height,    w.kernel_width,       w.stride_height, w.stride_width,    w.pad_top,
-          w.pad_left,         w.pad_bottom,         w.pad_right,     w.dilation_height, w.dilation_width};
+  return {transposed ? 1 : 0, options.bias ? 1 : 0, options.groups,    input.batch(),     input.channels(),
+          input.height(),     input.width(),        output.channels(), output.height(),   output.width(),
+          w.kernel_height,    w.kernel_width,       w.stride_height,   w.stride_width,    w.pad_top,
+          w.pad_left,         w.pad_bottom,         w.pad_right,       w.dilation_height, w.dilation_width};
 }
 
 Layout ConvolutionProblem::x() const { return activation(input); }
 
 Layout ConvolutionProblem::y() const { return activation(output); }
 
-Layout ConvolutionProblem::bias() const { return {{output.channels}, kFloat, Tag::a}; }
+Layout ConvolutionProblem::bias() const { return {{output.channels()}, kFloat, Tag::a}; }
 
 Layout ConvolutionProblem::weights() const {
-  const std::int64_t to = output.channels / options.groups, from = input.channels / options.groups;
+  const std::int64_t to = output.channels() / options.groups, from = input.channels() / options.groups;
   const std::int64_t height = options.window.kernel_height, width = options.window.kernel_width;
   if (options.groups == 1) return {{to, from, height, width}, kFloat, Tag::any};
   return {{options.groups, to, from, height, width}, kFloat, Tag::any};
@@ -91,7 +91,7 @@ Layout ConvolutionProblem::logical_weights() const {
   const Layout any = weights();
   Dims dims = any.dims();
   const std::int64_t width = options.window.kernel_width, area = options.window.kernel_height * width;
-  const std::int64_t to = output.channels / options.groups, from = input.channels / options.groups;
+  const std::int64_t to = output.channels() / options.groups, from = input.channels() / options.groups;
   // A transposed convolution is kept input channels first.
   Dims strides = transposed ? Dims{area, to * area, width, 1} : Dims{from * area, area, width, 1};
   if (options.groups > 1) strides.insert(strides.begin(), to * from * area);
@@ -104,7 +104,7 @@ bool ConvolutionProblem::is_mirrored() const {
 
 ConvolutionProblem ConvolutionProblem::mirrored() const {
   ConvolutionProblem mirror{transposed, options, output, input};
-  mirror.options.channels = input.channels;
+  mirror.options.channels = input.channels();
   mirror.options.bias = false;
   return mirror;
 }
@@ -112,10 +112,10 @@ ConvolutionProblem ConvolutionProblem::mirrored() const {
 std::size_t ConvolutionProblem::scratch_slack(int threads) const {
   const Window& w = options.window;
   const bool strided = w.stride_height > 1 || w.stride_width > 1;
-  const bool even = input.channels % 16 == 0 && output.channels % 16 == 0;
+  const bool even = input.channels() % 16 == 0 && output.channels() % 16 == 0;
   if (w.kernel_height != 1 || w.kernel_width != 1 || !strided || even) return 0;
-  const std::int64_t positions = std::max(input.height * input.width, output.height * output.width);
-  const std::int64_t channels = (std::max(input.channels, output.channels) + 15) / 16 * 16;
+  const std::int64_t positions = std::max(input.height() * input.width(), output.height() * output.width());
+  const std::int64_t channels = (std::max(input.channels(), output.channels()) + 15) / 16 * 16;
   return Bytes(checked_multiply(checked_multiply(positions, channels), 4 * std::int64_t{threads})).size();
 }
 

@@ -46,7 +46,7 @@ Recipe dropout_recipe(const TaskView& view, int threads) {
     const auto first_sample = static_cast<std::uint64_t>(launch.state->first_sample + first);
     const auto* x = input_of<float>(launch, from);
     auto* y = output_of<float>(launch, to);
-    parallel_parts(threads, shape.batch * chunks, [&](std::int64_t part) {
+    parallel_parts(threads, shape.batch() * chunks, [&](std::int64_t part) {
       const std::int64_t sample = part / chunks, block = part % chunks * kBlocks;
       drop(mask, first_sample + static_cast<std::uint64_t>(sample), x + sample * per_sample, y + sample * per_sample,
            block, std::min(per_sample, 4 * (block + kBlocks)));

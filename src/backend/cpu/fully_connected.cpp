@@ -70,7 +70,7 @@ ProgramPtr make_program(const TaskView& view, const MatrixProblem& p, const dnnl
 }  // namespace
 
 Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context) {
-  const MatrixProblem problem{view.samples(), view.input().per_sample(), view.output().channels};
+  const MatrixProblem problem{view.samples(), view.input().per_sample(), view.output().channels()};
   constexpr std::int64_t kNotAConvolution = -1;
   Signature signature{kNotAConvolution, problem.batch, problem.inputs, problem.outputs};
   append_task(signature, view);

@@ -52,10 +52,11 @@ struct PoolShape {
   PoolAxis rows, columns;
 
   static PoolShape of(const Window& w, const Shape& input, const Shape& output) {
-    return {input.batch,
-            input.channels,
-            {input.height, output.height, w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom, w.dilation_height},
-            {input.width, output.width, w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width}};
+    return {
+        input.batch(),
+        input.channels(),
+        {input.height(), output.height(), w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom, w.dilation_height},
+        {input.width(), output.width(), w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width}};
   }
 };
 

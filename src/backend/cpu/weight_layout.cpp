@@ -12,7 +12,7 @@ constexpr std::int64_t kTypicalBatch = 32;
 
 std::vector<std::int64_t> weight_signature(const Layer& layer, const Shape& sample) {
   if (layer.kind == LayerKind::fully_connected)
-    return {sample.channels, sample.height, sample.width, layer.outputs[0].channels};
+    return {sample.channels(), sample.height(), sample.width(), layer.outputs[0].channels()};
   return ConvolutionProblem::of(layer, sample, kTypicalBatch).signature();
 }
 
@@ -22,7 +22,7 @@ WeightLayout make_weight_layout(const Layer& layer, const Shape& sample, const d
   if (layer.kind == LayerKind::fully_connected) {
     // One row per input in the order of NHWC memory: a plain matrix, input x output. The
     // other way round, oneDNN's backward takes up to twice the time.
-    const dnnl::memory::dims dims{layer.outputs[0].channels, sample.channels, sample.height, sample.width};
+    const dnnl::memory::dims dims{layer.outputs[0].channels(), sample.channels(), sample.height(), sample.width()};
     return {{dims, type, Tag::oihw}, {dims, type, Tag::hwio}, weight_signature(layer, sample)};
   }
   const ConvolutionProblem problem = ConvolutionProblem::of(layer, sample, kTypicalBatch);

@@ -5,7 +5,7 @@ namespace tide::cuda {
 namespace {
 
 RowsAndChannels rows_and_channels(const Shape& shape) {
-  return {shape.batch * shape.height * shape.width, shape.channels};
+  return {shape.batch() * shape.height() * shape.width(), shape.channels()};
 }
 
 // What forward, replay and evaluation share.

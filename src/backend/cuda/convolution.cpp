@@ -24,10 +24,12 @@ struct ConvolutionTask {
   std::size_t y_or_dy = 0;
   bool add_weights = false, add_bias = false;
 
-  [[nodiscard]] RowsAndChannels rows() const { return {output.batch * output.height * output.width, output.channels}; }
+  [[nodiscard]] RowsAndChannels rows() const {
+    return {output.batch() * output.height() * output.width(), output.channels()};
+  }
   [[nodiscard]] std::int64_t weight_count() const {
     const Window& w = problem.window;
-    return problem.small.channels * w.kernel_height * w.kernel_width * (problem.large.channels / problem.groups);
+    return problem.small.channels() * w.kernel_height * w.kernel_width * (problem.large.channels() / problem.groups);
   }
   [[nodiscard]] std::int64_t operand_bytes() const {
     const auto size = static_cast<std::int64_t>(size_of(element));
@@ -147,7 +149,7 @@ struct FoldedConvolution {
 std::optional<FoldedConvolution> folded(const ConvolutionProblem& p) {
   constexpr std::int64_t kMostChannels = 4, kChannelsOfUnits = 8;
   const Window& w = p.window;
-  if (p.large.channels > kMostChannels || p.groups != 1 || p.product == Product::to_large) return std::nullopt;
+  if (p.large.channels() > kMostChannels || p.groups != 1 || p.product == Product::to_large) return std::nullopt;
   if (w.dilation_height != 1 || w.dilation_width != 1 || w.stride_height * w.stride_width == 1) return std::nullopt;
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   // Zeros in front of the window, so that it starts where a fold does.
@@ -157,22 +159,22 @@ std::optional<FoldedConvolution> folded(const ConvolutionProblem& p) {
   const std::int64_t height = folds(w.kernel_height + down, w.stride_height);
   const std::int64_t width = folds(w.kernel_width + right, w.stride_width);
   const std::int64_t channels =
-      folds(w.stride_height * w.stride_width * p.large.channels, kChannelsOfUnits) * kChannelsOfUnits;
+      folds(w.stride_height * w.stride_width * p.large.channels(), kChannelsOfUnits) * kChannelsOfUnits;
   FoldedConvolution f;
   f.problem = p;
   f.problem.window = Window::rectangle(height, width, 0, 0);
-  f.problem.large = {p.large.batch, channels, p.small.height + height - 1, p.small.width + width - 1};
-  f.window = {p.small.channels,        narrow(w.kernel_height), narrow(w.kernel_width), narrow(p.large.channels),
+  f.problem.large = {p.large.batch(), channels, p.small.height() + height - 1, p.small.width() + width - 1};
+  f.window = {p.small.channels(),      narrow(w.kernel_height), narrow(w.kernel_width), narrow(p.large.channels()),
               narrow(w.stride_height), narrow(w.stride_width),  narrow(down),           narrow(right),
               narrow(height),          narrow(width),           narrow(channels)};
   f.image = f.window;
-  f.image.batch = p.large.batch;
-  f.image.height = narrow(p.large.height);
-  f.image.width = narrow(p.large.width);
+  f.image.batch = p.large.batch();
+  f.image.height = narrow(p.large.height());
+  f.image.width = narrow(p.large.width());
   f.image.before_height = narrow(w.pad_top + down);
   f.image.before_width = narrow(w.pad_left + right);
-  f.image.folded_height = narrow(f.problem.large.height);
-  f.image.folded_width = narrow(f.problem.large.width);
+  f.image.folded_height = narrow(f.problem.large.height());
+  f.image.folded_width = narrow(f.problem.large.width());
   return f;
 }
 
@@ -217,11 +219,11 @@ Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   const ConvolutionProblem& p = task.problem;
   const Window& w = p.window;
-  const DirectConvolution shape{p.large.batch,           narrow(p.large.channels), narrow(p.large.height),
-                                narrow(p.large.width),   narrow(p.small.channels), narrow(p.small.height),
-                                narrow(p.small.width),   narrow(p.groups),         narrow(w.kernel_height),
-                                narrow(w.kernel_width),  narrow(w.stride_height),  narrow(w.stride_width),
-                                narrow(w.pad_top),       narrow(w.pad_left),       narrow(w.dilation_height),
+  const DirectConvolution shape{p.large.batch(),         narrow(p.large.channels()), narrow(p.large.height()),
+                                narrow(p.large.width()), narrow(p.small.channels()), narrow(p.small.height()),
+                                narrow(p.small.width()), narrow(p.groups),           narrow(w.kernel_height),
+                                narrow(w.kernel_width),  narrow(w.stride_height),    narrow(w.stride_width),
+                                narrow(w.pad_top),       narrow(w.pad_left),         narrow(w.dilation_height),
                                 narrow(w.dilation_width)};
   const Kernel kernel = [=](const Launch& launch) {
     std::byte *large = launch.operands[task.large], *small = launch.operands[task.small];
@@ -259,7 +261,7 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
                           task.problem.window == Window::square(1);
   if (is_product) {
     Recipe products =
-        dense_recipe(view, context, {task.rows().rows, task.problem.large.channels, task.output.channels});
+        dense_recipe(view, context, {task.rows().rows, task.problem.large.channels(), task.output.channels()});
     // In bf16 they are as fast or faster, and gradients of weights stay floats.
     const bool first = task.element == Element::bf16 && task.problem.product != Product::to_large;
     recipe.insert(first ? recipe.begin() : recipe.end(), products.begin(), products.end());

@@ -114,7 +114,7 @@ Descriptor add_bias(const ConvolutionProblem& p, const Descriptor& product, cons
   Descriptor operation = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, addition);
   set(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, product);
-  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, channels_last(kBias, Element::f32, 1, p.small.channels, 1, 1));
+  set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, channels_last(kBias, Element::f32, 1, p.small.channels(), 1, 1));
   set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, small);
   return operation;
 }
@@ -123,10 +123,10 @@ Descriptor add_bias(const ConvolutionProblem& p, const Descriptor& product, cons
 Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   const OperationNames names = names_of(p.product);
   const Descriptor large =
-      channels_last(kLarge, p.element, p.large.batch, p.large.channels, p.large.height, p.large.width);
+      channels_last(kLarge, p.element, p.large.batch(), p.large.channels(), p.large.height(), p.large.width());
   const Descriptor small =
-      channels_last(kSmall, p.element, p.small.batch, p.small.channels, p.small.height, p.small.width);
-  const Descriptor weights = channels_last(kWeights, p.weights, p.small.channels, p.large.channels / p.groups,
+      channels_last(kSmall, p.element, p.small.batch(), p.small.channels(), p.small.height(), p.small.width());
+  const Descriptor weights = channels_last(kWeights, p.weights, p.small.channels(), p.large.channels() / p.groups,
                                            p.window.kernel_height, p.window.kernel_width);
   const Descriptor operation = make(names.type);
   const float one = 1, zero = 0;
@@ -135,7 +135,7 @@ Descriptor graph_of(const ConvolutionProblem& p, cudnnHandle_t handle) {
   set(operation, names.window, window_of(p.window));
   set(operation, names.large, large);
   const Descriptor product =
-      channels_last(kProduct, Element::f32, p.small.batch, p.small.channels, p.small.height, p.small.width);
+      channels_last(kProduct, Element::f32, p.small.batch(), p.small.channels(), p.small.height(), p.small.width());
   set(operation, names.small, p.bias ? product : small);
   set(operation, names.weights, weights);
   if (cudnnBackendFinalize(operation.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
@@ -238,13 +238,13 @@ Signature signature_of(const ConvolutionProblem& p) {
           static_cast<std::int64_t>(p.weights),
           p.bias ? 1 : 0,
           p.groups,
-          p.large.batch,
-          p.large.channels,
-          p.large.height,
-          p.large.width,
-          p.small.channels,
-          p.small.height,
-          p.small.width,
+          p.large.batch(),
+          p.large.channels(),
+          p.large.height(),
+          p.large.width(),
+          p.small.channels(),
+          p.small.height(),
+          p.small.width(),
           w.kernel_height,
           w.kernel_width,
           w.stride_height,
@@ -266,8 +266,8 @@ std::optional<Window> symmetric(const ConvolutionProblem& p) {
     const std::int64_t room = input + 2 * pad - (kernel - 1) * dilation - 1;
     return room < 0 ? 0 : room / stride + 1;
   };
-  if (outputs(p.large.height, w.pad_top, w.kernel_height, w.dilation_height, w.stride_height) != p.small.height ||
-      outputs(p.large.width, w.pad_left, w.kernel_width, w.dilation_width, w.stride_width) != p.small.width)
+  if (outputs(p.large.height(), w.pad_top, w.kernel_height, w.dilation_height, w.stride_height) != p.small.height() ||
+      outputs(p.large.width(), w.pad_left, w.kernel_width, w.dilation_width, w.stride_width) != p.small.width())
     return std::nullopt;
   w.pad_bottom = w.pad_top;
   w.pad_right = w.pad_left;

@@ -129,7 +129,7 @@ Recipe dense_recipe(const TaskView& view, const ContextPtr& context, const Dense
 }
 
 Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context) {
-  const DenseProblem problem{view.samples(), view.input().per_sample(), view.output().channels};
+  const DenseProblem problem{view.samples(), view.input().per_sample(), view.output().channels()};
   Recipe recipe = dense_recipe(view, context, problem);
   if (recipe.empty()) recipe.push_back(direct_variant(view, context, DenseTask(view, problem)));
   return recipe;

@@ -7,15 +7,15 @@ namespace tide::cuda {
 Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<LrnOptions>();
   const Shape shape = view.input();
-  const LrnShape lrn{shape.batch * shape.height * shape.width,
-                     static_cast<int>(shape.channels),
+  const LrnShape lrn{shape.batch() * shape.height() * shape.width(),
+                     static_cast<int>(shape.channels()),
                      static_cast<int>(options.size / 2),
                      static_cast<float>(options.k),
                      static_cast<float>(options.alpha / static_cast<double>(options.size)),
                      static_cast<float>(options.beta)};
-  if (shape.channels + options.size > kMostLrnChannels)
+  if (shape.channels() + options.size > kMostLrnChannels)
     throw Error("local response normalization over {} channels does not fit the cuda backend, which takes {}",
-                shape.channels, kMostLrnChannels);
+                shape.channels(), kMostLrnChannels);
   const std::size_t x = view.read(Role::x);
   const Element element = element_of(view, x);
   if (view.is_forward())
@@ -34,10 +34,13 @@ Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
   const std::size_t labels = view.read(Role::labels);
-  const std::int64_t positions = shape.height * shape.width;
-  const LossShape loss{shape.batch * positions, positions,
-                       shape.channels,          view.tensor(labels).shape.per_sample(),
-                       options.label_offset,    options.label_smoothing,
+  const std::int64_t positions = shape.height() * shape.width();
+  const LossShape loss{shape.batch() * positions,
+                       positions,
+                       shape.channels(),
+                       view.tensor(labels).shape.per_sample(),
+                       options.label_offset,
+                       options.label_smoothing,
                        options.weight};
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);

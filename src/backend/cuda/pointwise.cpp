@@ -50,7 +50,7 @@ Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t from = view.is_forward() ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
   const Shape shape = view.input();
-  const DropoutShape dropout{shape.batch, shape.per_sample(), view.random_stream(),
+  const DropoutShape dropout{shape.batch(), shape.per_sample(), view.random_stream(),
                              static_cast<float>(view.options<DropoutOptions>().rate), view.first_sample()};
   return recipe([=, element = element_of(view, to)](const Launch& launch) {
     context->set_state(*launch.state);
@@ -115,7 +115,7 @@ Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
   const std::vector<ChannelPart> parts =
       channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
-  const std::int64_t rows = shape.batch * shape.height * shape.width, width = shape.channels;
+  const std::int64_t rows = shape.batch() * shape.height() * shape.width(), width = shape.channels();
   return recipe([=, element = element_of(view, whole)](const Launch& launch) {
     for (const ChannelPart& part : parts) {
       std::byte* wide = launch.operands[whole] + static_cast<std::size_t>(part.offset) * size_of(element);

@@ -13,9 +13,10 @@ PoolShape shape_of(const Window& w, const Shape& input, const Shape& output) {
                     narrow(before), narrow(after), narrow(dilation)};
   };
   return {
-      input.batch, narrow(input.channels),
-      axis(input.height, output.height, w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom, w.dilation_height),
-      axis(input.width, output.width, w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width)};
+      input.batch(), narrow(input.channels()),
+      axis(input.height(), output.height(), w.kernel_height, w.stride_height, w.pad_top, w.pad_bottom,
+           w.dilation_height),
+      axis(input.width(), output.width(), w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width)};
 }
 
 Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {
@@ -64,15 +65,15 @@ Recipe pool_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape input = view.input();
   const Element element = element_of(view, view.is_forward() ? view.written(Role::y) : view.written(Role::dx));
   if (view.layer_kind() == LayerKind::global_average_pool) {
-    const std::int64_t positions = input.height * input.width;
-    const int channels = narrow(input.channels);
+    const std::int64_t positions = input.height() * input.width();
+    const int channels = narrow(input.channels());
     return two_way_recipe(
         view,
         [=](const void* x, void* y) {
-          return launch_global_average_pool(context->stream(), input.batch, positions, channels, element, x, y);
+          return launch_global_average_pool(context->stream(), input.batch(), positions, channels, element, x, y);
         },
         [=](const void* dy, void* dx) {
-          return launch_global_average_pool_backward(context->stream(), input.batch, positions, channels, element, dy,
+          return launch_global_average_pool_backward(context->stream(), input.batch(), positions, channels, element, dy,
                                                      dx);
         });
   }

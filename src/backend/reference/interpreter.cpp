@@ -11,10 +11,10 @@ void for_each_element(const Tensor& tensor, Visit visit) {
   const bool plain = tensor.parameter.valid();
   const reference::Grid grid{tensor.shape};
   std::size_t logical = 0;
-  for (std::int64_t n = 0; n < tensor.shape.batch; ++n)
-    for (std::int64_t c = 0; c < tensor.shape.channels; ++c)
-      for (std::int64_t h = 0; h < tensor.shape.height; ++h)
-        for (std::int64_t w = 0; w < tensor.shape.width; ++w, ++logical)
+  for (std::int64_t n = 0; n < tensor.shape.batch(); ++n)
+    for (std::int64_t c = 0; c < tensor.shape.channels(); ++c)
+      for (std::int64_t h = 0; h < tensor.shape.height(); ++h)
+        for (std::int64_t w = 0; w < tensor.shape.width(); ++w, ++logical)
           visit(logical, plain ? logical : grid.at(n, c, h, w));
 }
 

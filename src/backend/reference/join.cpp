@@ -9,7 +9,7 @@ namespace {
 template <typename Visit>
 void for_each_part_element(const Shape& whole, const std::vector<std::int64_t>& channels,
                            const std::vector<std::size_t>& parts, Visit visit) {
-  const auto rows = static_cast<std::size_t>(whole.batch * whole.height * whole.width);
+  const auto rows = static_cast<std::size_t>(whole.batch() * whole.height() * whole.width());
   std::size_t first = 0;
   for (std::size_t part = 0; part < channels.size(); ++part) {
     const auto width = static_cast<std::size_t>(channels[part]);
@@ -17,7 +17,7 @@ void for_each_part_element(const Shape& whole, const std::vector<std::int64_t>& 
       if (parts[p] != part) continue;
       for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t c = 0; c < width; ++c)
-          visit(p, row * static_cast<std::size_t>(whole.channels) + first + c, row * width + c);
+          visit(p, row * static_cast<std::size_t>(whole.channels()) + first + c, row * width + c);
     }
     first += width;
   }
@@ -33,7 +33,7 @@ std::vector<std::size_t> operand_indices(const TaskView& view, const std::vector
 std::vector<std::int64_t> part_channels(const TaskView& view) {
   std::vector<std::int64_t> channels;
   if (view.layer_kind() == LayerKind::split) return view.options<SplitOptions>().channels;
-  for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels);
+  for (std::size_t i = 0; i < view.layer().inputs.size(); ++i) channels.push_back(view.input(i).channels());
   return channels;
 }
 

@@ -18,8 +18,8 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   const auto& options = task.view.options<SoftmaxOptions>();
   const Shape shape = task.view.input();
   const Values& labels = task.in(Role::labels);
-  const std::int64_t classes = shape.channels, positions = shape.height * shape.width;
-  const auto labels_per_sample = static_cast<std::int64_t>(labels.size()) / shape.batch;
+  const std::int64_t classes = shape.channels(), positions = shape.height() * shape.width();
+  const auto labels_per_sample = static_cast<std::int64_t>(labels.size()) / shape.batch();
   const auto label_of = [&](std::int64_t n, std::int64_t position) {
     return static_cast<std::int64_t>(
         labels[static_cast<std::size_t>(n * labels_per_sample + options.label_offset + position)]);
@@ -31,7 +31,7 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   if (task.view.is_forward()) {
     const Values& x = task.in(Role::x);
     Values &y = task.out(Role::y), &metric = task.out(Role::metric);
-    for (std::int64_t n = 0; n < shape.batch; ++n)
+    for (std::int64_t n = 0; n < shape.batch(); ++n)
       for (std::int64_t p = 0; p < positions; ++p) {
         std::int64_t largest = 0;
         for (std::int64_t c = 1; c < classes; ++c)
@@ -54,7 +54,7 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   const Values& y = task.in(Role::y);
   Values& dx = task.out(Role::dx);
   const double scale = options.weight / static_cast<double>(task.state.global_batch * positions);
-  for (std::int64_t n = 0; n < shape.batch; ++n)
+  for (std::int64_t n = 0; n < shape.batch(); ++n)
     for (std::int64_t p = 0; p < positions; ++p) {
       const std::int64_t label = label_of(n, p);
       if (label < 0 || label >= classes) continue;

@@ -59,7 +59,7 @@ void batch_norm_forward(const ReferenceTask& task) {
                      inverse_deviations(task.in(Role::running_variance), options.epsilon));
 
   const Values& x = task.in(Role::x);
-  const auto channels = static_cast<std::size_t>(task.view.input().channels);
+  const auto channels = static_cast<std::size_t>(task.view.input().channels());
   Statistics batch = statistics(x, channels);
   auto count = static_cast<double>(x.size() / channels);
   const auto before = static_cast<double>(task.view.first_sample()) * count / static_cast<double>(task.view.samples());
@@ -155,7 +155,7 @@ void run_batch_norm(const ReferenceTask& task) {
 void run_lrn(const ReferenceTask& task) {
   const auto& options = task.view.options<LrnOptions>();
   const Values& x = task.in(Role::x);
-  const std::int64_t channels = task.view.input().channels;
+  const std::int64_t channels = task.view.input().channels();
   const double scale = options.alpha / static_cast<double>(options.size);
   const std::size_t rows = x.size() / static_cast<std::size_t>(channels);
   const auto at = [&](std::size_t row, std::int64_t c) {

@@ -10,8 +10,8 @@ namespace {
 PoolOptions pool_options(const TaskView& view) {
   if (view.layer_kind() != LayerKind::global_average_pool) return view.options<PoolOptions>();
   PoolOptions options;
-  options.window.kernel_height = view.input().height;
-  options.window.kernel_width = view.input().width;
+  options.window.kernel_height = view.input().height();
+  options.window.kernel_width = view.input().width();
   return options;
 }
 
@@ -22,7 +22,7 @@ void for_each_position(const Window& window, const Shape& input, std::int64_t oh
     for (std::int64_t kw = 0; kw < window.kernel_width; ++kw) {
       const std::int64_t h = oh * window.stride_height - window.pad_top + kh * window.dilation_height;
       const std::int64_t w = ow * window.stride_width - window.pad_left + kw * window.dilation_width;
-      if (h >= 0 && h < input.height && w >= 0 && w < input.width) visit(kh * window.kernel_width + kw, h, w);
+      if (h >= 0 && h < input.height() && w >= 0 && w < input.width()) visit(kh * window.kernel_width + kw, h, w);
     }
 }
 
@@ -33,8 +33,8 @@ double divisor(const PoolOptions& options, const Shape& input, std::int64_t oh, 
   Shape counted = input;
   Window shifted = window;
   if (options.count_padding) {
-    counted.height += window.pad_top + window.pad_bottom;
-    counted.width += window.pad_left + window.pad_right;
+    counted = counted.with_extent(2, counted.height() + window.pad_top + window.pad_bottom)
+                  .with_extent(3, counted.width() + window.pad_left + window.pad_right);
     shifted.pad_top = shifted.pad_left = 0;
   }
   double count = 0;
@@ -58,10 +58,10 @@ std::int64_t first_maximum(const Window& window, const Grid& input, const Values
 
 template <typename Visit>
 void for_each_output(const Shape& output, Visit visit) {
-  for (std::int64_t n = 0; n < output.batch; ++n)
-    for (std::int64_t h = 0; h < output.height; ++h)
-      for (std::int64_t w = 0; w < output.width; ++w)
-        for (std::int64_t c = 0; c < output.channels; ++c) visit(n, c, h, w);
+  for (std::int64_t n = 0; n < output.batch(); ++n)
+    for (std::int64_t h = 0; h < output.height(); ++h)
+      for (std::int64_t w = 0; w < output.width(); ++w)
+        for (std::int64_t c = 0; c < output.channels(); ++c) visit(n, c, h, w);
 }
 
 void run_max_pool(const ReferenceTask& task) {

@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 struct Grid {
   Shape shape;
   [[nodiscard]] std::size_t at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return static_cast<std::size_t>(((n * shape.height + h) * shape.width + w) * shape.channels + c);
+    return static_cast<std::size_t>(((n * shape.height() + h) * shape.width() + w) * shape.channels() + c);
   }
 };
 

@@ -11,18 +11,18 @@ namespace {
 template <typename Visit>
 void for_each_product(const ConvolutionOptions& options, const Grid& large, const Grid& small, Visit visit) {
   const Window& window = options.window;
-  const std::int64_t small_per_group = small.shape.channels / options.groups;
-  const std::int64_t large_per_group = large.shape.channels / options.groups;
-  for (std::int64_t n = 0; n < small.shape.batch; ++n)
-    for (std::int64_t s = 0; s < small.shape.channels; ++s)
-      for (std::int64_t h = 0; h < small.shape.height; ++h)
-        for (std::int64_t w = 0; w < small.shape.width; ++w)
+  const std::int64_t small_per_group = small.shape.channels() / options.groups;
+  const std::int64_t large_per_group = large.shape.channels() / options.groups;
+  for (std::int64_t n = 0; n < small.shape.batch(); ++n)
+    for (std::int64_t s = 0; s < small.shape.channels(); ++s)
+      for (std::int64_t h = 0; h < small.shape.height(); ++h)
+        for (std::int64_t w = 0; w < small.shape.width(); ++w)
           for (std::int64_t l = 0; l < large_per_group; ++l)
             for (std::int64_t kh = 0; kh < window.kernel_height; ++kh)
               for (std::int64_t kw = 0; kw < window.kernel_width; ++kw) {
                 const std::int64_t y = h * window.stride_height - window.pad_top + kh * window.dilation_height;
                 const std::int64_t x = w * window.stride_width - window.pad_left + kw * window.dilation_width;
-                if (y < 0 || y >= large.shape.height || x < 0 || x >= large.shape.width) continue;
+                if (y < 0 || y >= large.shape.height() || x < 0 || x >= large.shape.width()) continue;
                 const std::int64_t channel = s / small_per_group * large_per_group + l;
                 const std::int64_t weight =
                     ((s * large_per_group + l) * window.kernel_height + kh) * window.kernel_width + kw;
@@ -68,7 +68,7 @@ void run_convolution(const ReferenceTask& task) {
   const auto& options = task.view.options<ConvolutionOptions>();
   const bool transposed = task.view.layer_kind() == LayerKind::transposed_convolution;
   const Grid input{task.view.input()}, output{task.view.output()};
-  run_products(task, output.shape.channels, [&](auto visit) {
+  run_products(task, output.shape.channels(), [&](auto visit) {
     if (transposed)
       for_each_product(options, output, input,
                        [&](auto large, auto small, auto weight) { visit(small, large, weight); });
@@ -79,14 +79,14 @@ void run_convolution(const ReferenceTask& task) {
 
 void run_fully_connected(const ReferenceTask& task) {
   const Grid input{task.view.input()}, output{task.view.output()};
-  run_products(task, output.shape.channels, [&](auto visit) {
-    for (std::int64_t n = 0; n < input.shape.batch; ++n)
-      for (std::int64_t o = 0; o < output.shape.channels; ++o)
-        for (std::int64_t c = 0; c < input.shape.channels; ++c)
-          for (std::int64_t h = 0; h < input.shape.height; ++h)
-            for (std::int64_t w = 0; w < input.shape.width; ++w) {
+  run_products(task, output.shape.channels(), [&](auto visit) {
+    for (std::int64_t n = 0; n < input.shape.batch(); ++n)
+      for (std::int64_t o = 0; o < output.shape.channels(); ++o)
+        for (std::int64_t c = 0; c < input.shape.channels(); ++c)
+          for (std::int64_t h = 0; h < input.shape.height(); ++h)
+            for (std::int64_t w = 0; w < input.shape.width(); ++w) {
               const std::int64_t weight =
-                  ((o * input.shape.channels + c) * input.shape.height + h) * input.shape.width + w;
+                  ((o * input.shape.channels() + c) * input.shape.height() + h) * input.shape.width() + w;
               visit(input.at(n, c, h, w), output.at(n, o, 0, 0), static_cast<std::size_t>(weight));
             }
   });

@@ -75,7 +75,7 @@ Report table4(Workbench& bench) {
   report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB", gibibytes(bench.plan(paper).result.floor), 2,
                    1);
   report.only_ours("parameters at that depth, once", "GiB",
-                   gibibytes(bytes_of({.batch = bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
+                   gibibytes(bytes_of({bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
   report.remarked(
       "SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
       static_cast<double>(residual_depth(with_unknown(model, deepest("superneurons", Rules::superneurons, 1).size))), 0,
