@@ -15,6 +15,7 @@
 #include "cost/devices.h"
 #include "plan/timeline.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -53,7 +54,7 @@ Sequence sequence_of(const std::string& model, std::int64_t batch) {
     sizes.push_back(phase.step->storage(stay.storage).bytes);
   }
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    const Bytes workspace = phase.step->algorithms_of(phase.ops[i].task)[phase.ops[i].algorithm].workspace;
+    const Bytes workspace = phase.step->algorithms_of(phase.ops[i].run().task)[phase.ops[i].run().algorithm].workspace;
     if (!workspace.is_zero()) {
       begin[i].push_back(sizes.size());
       end[i].push_back(sizes.size());

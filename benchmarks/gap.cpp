@@ -8,9 +8,11 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
-#include "planner/lower_bound.h"
+#include "planner/bound/lower_bound.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
+#include "planner/search/fusing.h"
+#include "planner/search/search.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -54,14 +56,14 @@ void run(const char* device_name) {
     const Bytes peak = make_plan(find_policy("liveness"), build({}), cost, {}).floor;
     for (const int percent : kPercents) {
       PlannerOptions options;
-      options.memory = Bytes(peak.count() / 100 * percent / kAlignment * kAlignment);
+      options.memory[Tier::device] = Bytes(peak.count() / 100 * percent / kAlignment * kAlignment);
       const double start = now();
       const LowerBound bound = fused_lower_bound(build, cost, options);
       const double bound_seconds = now() - start;
-      const PlanResult result = make_fused_plan(find_policy("auto"), build, cost, options);
+      const PlanResult result = search_plan(find_policy("auto"), build, cost, options);
       longest_bound = std::max(longest_bound, bound_seconds);
       longest_plan = std::max(longest_plan, result.plan_seconds);
-      const double gibibytes = static_cast<double>(options.memory->count()) / (1 << 30);
+      const double gibibytes = static_cast<double>(options.memory[Tier::device]->count()) / (1 << 30);
       if (!result.plan) {
         fmt::print("| {} | {} | {}% | {:.2f} | {:.3f} | - | does not fit | {:.2f} | {:.2f} |\n", row.model, row.batch,
                    percent, gibibytes, bound.seconds / ideal, result.plan_seconds, bound_seconds);

@@ -13,6 +13,7 @@
 #include "executor/measure.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -59,9 +60,9 @@ class Observed final : public CostModel {
     std::vector<int> runs(seconds_.size());
     for (const Span& span : timeline.spans) {
       const Op& op = phase.ops[static_cast<std::size_t>(span.op)];
-      if (op.kind != OpKind::run) continue;
-      double& mean = seconds_[op.task.index()];
-      mean += (span.end - span.start - mean) / ++runs[op.task.index()];
+      if (!op.is_run()) continue;
+      double& mean = seconds_[op.run().task.index()];
+      mean += (span.end - span.start - mean) / ++runs[op.run().task.index()];
     }
   }
   [[nodiscard]] std::string name() const override { return "observed"; }
@@ -84,7 +85,7 @@ struct Measured {
 
 // The step in the middle of several.
 Measured measure(const Plan& plan, const CostModel& cost, Backend& backend, double link, int steps) {
-  Arena arena(backend, summarize(plan).peak_bytes);
+  Arena arena(backend, summarize(plan).peak[Tier::device]);
   Executor executor(plan, backend, arena, {.guard = false, .record = true, .link_bytes_per_second = link});
   const Step& step = executor.step();
   for (const Storage& storage : step.storages) {
@@ -141,9 +142,9 @@ void run_case(const Case& given, int steps, const std::vector<std::string>& name
     for (const std::string& policy : names) {
       // Half of what is above the least that will do: something has to move, but not all.
       PlannerOptions planner;
-      planner.memory = Bytes(1);
+      planner.memory[Tier::device] = Bytes(1);
       const Bytes floor = make_plan(find_policy(policy), step, cost, planner).floor;
-      planner.memory = Bytes((floor.count() + std::max(floor, liveness.floor).count()) / 2);
+      planner.memory[Tier::device] = Bytes((floor.count() + std::max(floor, liveness.floor[Tier::device]).count()) / 2);
       const PlanResult result = make_plan(find_policy(policy), step, cost, planner);
       if (result.plan) compare(policy, *result.plan, cost, *backend, link, steps);
     }

@@ -4,6 +4,7 @@
 
 #include "plan/checker.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -26,7 +27,7 @@ void plan_deep(benchmark::State& state, const char* policy) {
     Step copy = step;
     state.ResumeTiming();
     const PlanResult result = find_policy(policy).plan(std::move(copy), cost, {});
-    benchmark::DoNotOptimize(result.floor);
+    benchmark::DoNotOptimize(result.floor[Tier::device]);
   }
   check = make_plan(find_policy(policy), step, cost, {}).check_seconds;
   state.counters["layers"] = static_cast<double>(network->layers.size());

@@ -1,5 +1,7 @@
 #include "base/shape.h"
 
+#include <array>
+
 namespace tide {
 
 namespace {
@@ -15,6 +17,11 @@ std::int64_t product(std::span<const std::int64_t> extents) {
 std::int64_t Shape::elements() const { return product(extents()); }
 
 std::int64_t Shape::per_sample() const { return product(extents().subspan(1)); }
+
+std::string_view type_name(DataType type) {
+  constexpr std::array<std::string_view, kDataTypes> names{"f32", "i32", "u8", "bf16"};
+  return names[static_cast<std::size_t>(type)];
+}
 
 std::int64_t element_bytes(DataType type) {
   switch (type) {

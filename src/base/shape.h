@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -67,6 +68,8 @@ class Shape {
 };
 
 enum class DataType : std::uint8_t { f32, i32, u8, bf16 };
+inline constexpr std::size_t kDataTypes = static_cast<std::size_t>(DataType::bf16) + 1;
+[[nodiscard]] std::string_view type_name(DataType type);
 
 [[nodiscard]] std::int64_t element_bytes(DataType type);
 [[nodiscard]] Bytes bytes_of(const Shape& shape, DataType type);

@@ -1,4 +1,5 @@
-// Where bytes can live: the tiers of the unified tensor pool, nearest first.
+// Where bytes can live: the tiers of the unified tensor pool, nearest first. A new tier is a row here and the rows of
+// its links in route.h.
 #pragma once
 
 #include <array>
@@ -8,11 +9,36 @@
 namespace tide {
 
 enum class Tier : std::uint8_t { device, host, disk };
-inline constexpr int kTiers = 3;
 
-[[nodiscard]] constexpr std::string_view tier_name(Tier tier) {
-  constexpr std::array<std::string_view, kTiers> names{"device", "host", "disk"};
-  return names[static_cast<std::size_t>(tier)];
-}
+struct TierRow {
+  Tier tier;
+  std::string_view name;
+  bool only_with_budget;  // there is none where nobody gives it a budget; else no budget means no limit
+};
+inline constexpr std::array kTierTable{
+    TierRow{Tier::device, "device", false},
+    TierRow{Tier::host, "host", false},
+    TierRow{Tier::disk, "disk", true},
+};
+inline constexpr std::size_t kTiers = kTierTable.size();
+
+[[nodiscard]] constexpr std::size_t index_of(Tier tier) { return static_cast<std::size_t>(tier); }
+[[nodiscard]] constexpr std::string_view tier_name(Tier tier) { return kTierTable[index_of(tier)].name; }
+
+// One value for each tier.
+template <typename Value>
+class PerTier {
+ public:
+  [[nodiscard]] constexpr Value& operator[](Tier tier) { return values_[index_of(tier)]; }
+  [[nodiscard]] constexpr const Value& operator[](Tier tier) const { return values_[index_of(tier)]; }
+  [[nodiscard]] constexpr auto begin() { return values_.begin(); }
+  [[nodiscard]] constexpr auto end() { return values_.end(); }
+  [[nodiscard]] constexpr auto begin() const { return values_.begin(); }
+  [[nodiscard]] constexpr auto end() const { return values_.end(); }
+  friend bool operator==(const PerTier&, const PerTier&) = default;
+
+ private:
+  std::array<Value, kTiers> values_{};
+};
 
 }  // namespace tide

@@ -21,10 +21,18 @@ double RooflineModel::task_seconds(const Step& step, TaskId task, std::size_t /*
          device_.launch_seconds;
 }
 
+double Device::bytes_per_second(Medium medium) const {
+  switch (medium) {
+    case Medium::link: return link_bytes_per_second;
+    case Medium::disk: return disk_bytes_per_second;
+  }
+  return 0;
+}
+
 double RooflineModel::copy_seconds(Bytes bytes, Tier from, Tier to) const {
-  const bool disk = from == Tier::disk || to == Tier::disk;
-  return static_cast<double>(bytes.count()) / (disk ? device_.disk_bytes_per_second : device_.link_bytes_per_second) +
-         device_.launch_seconds;
+  const std::optional<Route> route = find_route(from, to);
+  if (!route) throw Error("nothing goes from {} memory to {} memory", tier_name(from), tier_name(to));
+  return static_cast<double>(bytes.count()) / device_.bytes_per_second(row_of(*route).medium) + device_.launch_seconds;
 }
 
 }  // namespace tide

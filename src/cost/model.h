@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/tier.h"
+#include "base/route.h"
 #include "step/step.h"
 
 namespace tide {
@@ -30,6 +30,8 @@ struct Device {
   double bf16_flops_per_second = 0;  // of steps in bf16; 0: as flops_per_second
   double winograd_share = 1;         // of the efficiency it usually has
   Bytes memory{};                    // 0: not known
+
+  [[nodiscard]] double bytes_per_second(Medium medium) const;
 };
 
 // A plain server core pair: what `tide` plans for when nothing else is said.

@@ -83,23 +83,23 @@ class Sweep {
 }  // namespace
 
 void check_addresses(const Phase& phase, const std::vector<Clock>& clocks, const Touches& touches, Findings& findings) {
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (const TierRow& row : kTierTable) {
     std::vector<Claim> claims;
     for (std::size_t r = 0; r < phase.residencies.size(); ++r) {
       const Residency& residency = phase.residencies[r];
-      if (static_cast<int>(residency.tier) != tier) continue;
+      if (residency.tier != row.tier) continue;
       const std::int64_t begin = residency.address.count();
       claims.push_back({residency.first, static_cast<std::int32_t>(r), begin,
                         begin + aligned_bytes(phase, residency).count(),
                         residency.last >= static_cast<std::int32_t>(phase.ops.size())});
     }
-    if (static_cast<Tier>(tier) == Tier::device) {
+    if (row.tier == Tier::device) {
       for (std::size_t i = 0; i < phase.ops.size(); ++i) {
         const Op& op = phase.ops[i];
-        if (op.kind != OpKind::run) continue;
-        const Bytes workspace = phase.step->algorithms_of(op.task)[op.algorithm].workspace;
+        if (!op.is_run()) continue;
+        const Bytes workspace = workspace_bytes(*phase.step, op.run());
         if (workspace.is_zero()) continue;
-        const std::int64_t begin = op.workspace.count();
+        const std::int64_t begin = op.run().workspace.count();
         claims.push_back({static_cast<std::int32_t>(i), -1, begin, begin + workspace.aligned().count(), false});
       }
     }

@@ -61,34 +61,32 @@ void check_ops(const Phase& phase, Findings& findings) {
   std::vector<std::int32_t> runs(step.tasks.size(), 0);
   for (std::size_t i = 0; i < phase.ops.size() && !findings.full(); ++i) {
     const Op& op = phase.ops[i];
-    if (static_cast<int>(op.lane) >= kLanes) {
+    if (index_of(op.lane) >= kLanes) {
       findings.add(FindingKind::malformed, "op {} is on no lane", i);
       continue;
     }
     for (const std::int32_t wait : op.waits)
       if (wait < 0 || static_cast<std::size_t>(wait) >= i)
         findings.add(FindingKind::malformed, "op {} waits for op {}, which does not come before it", i, wait);
-    if (op.kind == OpKind::run) {
-      if (!within(op.task, step.tasks.size()) || op.algorithm >= step.algorithms_of(op.task).size()) {
+    if (op.is_run()) {
+      const Run& run = op.run();
+      if (!within(run.task, step.tasks.size()) || run.algorithm >= step.algorithms_of(run.task).size()) {
         findings.add(FindingKind::malformed, "op {} runs a task or an algorithm that does not exist", i);
         continue;
       }
       if (op.lane != Lane::compute)
         findings.add(FindingKind::malformed, "op {} runs a task outside the compute lane", i);
-      if (op.workspace.count() % kAlignment != 0)
+      if (run.workspace.count() % kAlignment != 0)
         findings.add(FindingKind::malformed, "op {} has a workspace at {}, which is not aligned", i,
-                     op.workspace.count());
-      ++runs[op.task.index()];
-    } else if (op.kind == OpKind::copy) {
-      const bool tiers = static_cast<int>(op.from) < kTiers && static_cast<int>(op.to) < kTiers && op.from != op.to;
-      const bool direct_disk =
-          tiers && (op.from == Tier::device || op.to == Tier::device) && (op.from == Tier::disk || op.to == Tier::disk);
-      if (!within(op.storage, step.storages.size()) || !tiers || direct_disk)
-        findings.add(FindingKind::malformed, "op {} copies nothing that exists, or between tiers that have no link", i);
-      if (op.lane != Lane::out && op.lane != Lane::in)
-        findings.add(FindingKind::malformed, "op {} is a copy outside the copy lanes", i);
+                     run.workspace.count());
+      ++runs[run.task.index()];
     } else {
-      findings.add(FindingKind::malformed, "op {} is of no known kind", i);
+      const Copy& copy = op.copy();
+      const std::optional<Route> route = find_route(copy.from, copy.to);
+      if (!within(copy.storage, step.storages.size()) || !route)
+        findings.add(FindingKind::malformed, "op {} copies nothing that exists, or between tiers that have no link", i);
+      else if (op.lane != row_of(*route).lane)
+        findings.add(FindingKind::malformed, "op {} is a copy outside the lane of its link", i);
     }
   }
   if (!findings.empty()) return;
@@ -101,7 +99,7 @@ void check_residencies(const Phase& phase, Findings& findings) {
   const auto ops = static_cast<std::int32_t>(phase.ops.size());
   for (std::size_t r = 0; r < phase.residencies.size() && !findings.full(); ++r) {
     const Residency& residency = phase.residencies[r];
-    if (!within(residency.storage, phase.step->storages.size()) || static_cast<int>(residency.tier) >= kTiers) {
+    if (!within(residency.storage, phase.step->storages.size()) || index_of(residency.tier) >= kTiers) {
       findings.add(FindingKind::malformed, "residency {} is of no storage or in no tier", r);
       continue;
     }

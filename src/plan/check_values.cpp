@@ -17,7 +17,7 @@ struct Content {
 struct Stay {
   Content content;
   std::int32_t last_write = kEntry;
-  Clock reads{-1, -1, -1, -1};  // by lane: the last read since that write
+  Clock reads = Clock(-1);  // by lane: the last read since that write
 };
 
 class Player {
@@ -25,8 +25,8 @@ class Player {
   Player(const Phase& phase, const std::vector<Clock>& clocks, Touches& touches, Findings& findings)
       : phase_(phase), step_(*phase.step), clocks_(clocks), touches_(touches), findings_(findings) {
     stays_.resize(phase.residencies.size());
-    Clock never;
-    never.fill(-1);
+    const Clock never(-1);
+
     touches_.assign(phase.residencies.size(), never);
     for (auto& tier : current_) tier.assign(step_.storages.size(), -1);
     count_parts();
@@ -45,7 +45,7 @@ class Player {
     for (std::int32_t i = 0; i < ops && !findings_.full(); ++i) {
       begin_stays(i);
       const Op& op = phase_.ops[static_cast<std::size_t>(i)];
-      if (op.kind == OpKind::run)
+      if (op.is_run())
         run(i, op);
       else
         copy(i, op);
@@ -77,9 +77,7 @@ class Player {
                     storage_name(step_, r.storage), op_name(phase_, r.first));
   }
 
-  [[nodiscard]] std::size_t lane(std::int32_t op) const {
-    return static_cast<std::size_t>(phase_.ops[static_cast<std::size_t>(op)].lane);
-  }
+  [[nodiscard]] Lane lane(std::int32_t op) const { return phase_.ops[static_cast<std::size_t>(op)].lane; }
 
   void begin_stays(std::int32_t op) {
     for (; next_begin_ < begins_.size() && begins_[next_begin_].first == op; ++next_begin_) {
@@ -102,8 +100,7 @@ class Player {
     for (std::size_t s = 0; s < step_.storages.size(); ++s) {
       if (!step_.storages[s].persistent && !step_.storages[s].entry.valid()) continue;
       bool anywhere = false;
-      for (int tier = 0; tier < kTiers; ++tier)
-        anywhere = anywhere || current(static_cast<Tier>(tier), StorageId(s)) >= 0;
+      for (const TierRow& row : kTierTable) anywhere = anywhere || current(row.tier, StorageId(s)) >= 0;
       if (!anywhere)
         findings_.add(FindingKind::not_resident, "{} is nowhere when the step starts",
                       storage_name(step_, StorageId(s)));
@@ -157,12 +154,12 @@ class Player {
                     op_name(phase_, unordered));
     stay.content = content;
     stay.last_write = op;
-    stay.reads.fill(-1);
+    stay.reads = Clock(-1);
     touch(residency, op);
   }
 
   void run(std::int32_t index, const Op& op) {
-    const Task& task = step_.task(op.task);
+    const Task& task = step_.task(op.run().task);
     const auto operands = step_.operands_of(task);
     for (const Operand& operand : operands) {
       const std::int32_t r = current(Tier::device, step_.tensor(operand.tensor).storage);
@@ -216,8 +213,8 @@ class Player {
   }
 
   void copy(std::int32_t index, const Op& op) {
-    const std::int32_t source = current(op.from, op.storage);
-    const std::int32_t target = current(op.to, op.storage);
+    const std::int32_t source = current(op.copy().from, op.copy().storage);
+    const std::int32_t target = current(op.copy().to, op.copy().storage);
     if (source < 0 || target < 0) {
       findings_.add(FindingKind::not_resident, "{} has no {}", op_name(phase_, index),
                     source < 0 ? "source" : "target");
@@ -239,9 +236,7 @@ class Player {
     return fmt::format("{} with {} of {} writes", tensor_name(step_, content.tensor), content.parts,
                        total_parts_[content.tensor.index()]);
   }
-  std::int32_t& current(Tier tier, StorageId storage) {
-    return current_[static_cast<std::size_t>(tier)][storage.index()];
-  }
+  std::int32_t& current(Tier tier, StorageId storage) { return current_[tier][storage.index()]; }
 
   const Phase& phase_;
   const Step& step_;
@@ -249,7 +244,7 @@ class Player {
   Touches& touches_;
   Findings& findings_;
   std::vector<Stay> stays_;                                           // by residency
-  std::array<std::vector<std::int32_t>, kTiers> current_;             // by tier and storage: the stay now, or -1
+  PerTier<std::vector<std::int32_t>> current_;                        // by tier and storage: the stay now, or -1
   std::vector<std::int32_t> total_parts_;                             // by tensor: writes that complete it
   std::vector<std::int32_t> ordinal_;                                 // by operand: which of these writes it is
   std::vector<std::pair<std::int32_t, std::int32_t>> begins_, ends_;  // (op, residency), sorted

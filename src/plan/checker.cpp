@@ -16,23 +16,19 @@ namespace checker {
 
 std::vector<Clock> happens_before(const Phase& phase) {
   std::vector<Clock> clocks(phase.ops.size());
-  Clock newest;  // by lane: its newest op so far
-  newest.fill(-1);
-  std::array<Clock, kLanes> known;  // by lane: what its newest op knew, and itself
-  for (Clock& clock : known) clock.fill(-1);
+  PerLane<Clock> known{Clock(-1)};  // by lane: what its newest op knew, and itself
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const Op& op = phase.ops[i];
-    const auto lane = static_cast<std::size_t>(op.lane);
-    Clock clock = known[lane];
+    Clock clock = known[op.lane];
     for (const std::int32_t wait : op.waits) {
       const auto w = static_cast<std::size_t>(wait);
-      for (std::size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], clocks[w][l]);
-      auto& own = clock[static_cast<std::size_t>(phase.ops[w].lane)];
+      for (const Lane lane : kLaneTable) clock[lane] = std::max(clock[lane], clocks[w][lane]);
+      std::int32_t& own = clock[phase.ops[w].lane];
       own = std::max(own, wait);
     }
     clocks[i] = clock;
-    known[lane] = clock;
-    known[lane][lane] = static_cast<std::int32_t>(i);
+    known[op.lane] = clock;
+    known[op.lane][op.lane] = static_cast<std::int32_t>(i);
   }
   return clocks;
 }
@@ -47,26 +43,23 @@ std::string op_name(const Phase& phase, std::int32_t index) {
   if (index < 0) return "the start";
   if (static_cast<std::size_t>(index) >= phase.ops.size()) return "the end";
   const Op& op = phase.ops[static_cast<std::size_t>(index)];
-  if (op.kind == OpKind::run) return fmt::format("op {} ({})", index, task_name(*phase.step, op.task));
-  return fmt::format("op {} (copy {} from {} to {})", index, storage_name(*phase.step, op.storage), tier_name(op.from),
-                     tier_name(op.to));
+  if (op.is_run()) return fmt::format("op {} ({})", index, task_name(*phase.step, op.run().task));
+  return fmt::format("op {} (copy {} from {} to {})", index, storage_name(*phase.step, op.copy().storage),
+                     tier_name(op.copy().from), tier_name(op.copy().to));
 }
 
 void check_budget(const Plan& plan, const Phase& phase, Findings& findings) {
-  std::array<Bytes, kTiers> highest{};
-  for (const Residency& r : phase.residencies) {
-    Bytes& top = highest[static_cast<std::size_t>(r.tier)];
-    top = std::max(top, r.address + aligned_bytes(phase, r));
-  }
+  PerTier<Bytes> highest;
+  for (const Residency& r : phase.residencies)
+    highest[r.tier] = std::max(highest[r.tier], r.address + aligned_bytes(phase, r));
   for (const Op& op : phase.ops)
-    if (op.kind == OpKind::run)
-      highest[0] =
-          std::max(highest[0], op.workspace + phase.step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
-  const std::array<std::optional<Bytes>, kTiers> budgets{plan.memory, plan.host_memory, plan.disk_memory};
-  for (std::size_t tier = 0; tier < kTiers; ++tier)
-    if (budgets[tier] && highest[tier] > *budgets[tier])
-      findings.add(FindingKind::over_budget, "{} memory reaches {} bytes, the budget is {}",
-                   tier_name(static_cast<Tier>(tier)), highest[tier].count(), budgets[tier]->count());
+    if (op.is_run())
+      highest[Tier::device] =
+          std::max(highest[Tier::device], op.run().workspace + workspace_bytes(*phase.step, op.run()).aligned());
+  for (const TierRow& row : kTierTable)
+    if (plan.memory[row.tier] && highest[row.tier] > *plan.memory[row.tier])
+      findings.add(FindingKind::over_budget, "{} memory reaches {} bytes, the budget is {}", row.name,
+                   highest[row.tier].count(), plan.memory[row.tier]->count());
 }
 
 }  // namespace checker

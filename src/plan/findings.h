@@ -27,13 +27,12 @@ class Findings {
 
 // Happens-before: for each op and lane, the last op of that lane that is certainly over
 // when this op starts (-1: none).
-using Clock = std::array<std::int32_t, kLanes>;
+using Clock = PerLane<std::int32_t>;
 [[nodiscard]] std::vector<Clock> happens_before(const Phase& phase);
 [[nodiscard]] inline bool over_before(const Phase& phase, const std::vector<Clock>& clocks, std::int32_t earlier,
                                       std::int32_t op) {
   if (earlier < 0) return true;
-  const auto lane = static_cast<std::size_t>(phase.ops[static_cast<std::size_t>(earlier)].lane);
-  return earlier <= clocks[static_cast<std::size_t>(op)][lane];
+  return earlier <= clocks[static_cast<std::size_t>(op)][phase.ops[static_cast<std::size_t>(earlier)].lane];
 }
 
 // The last op of each lane that touches a residency; filled by check_values.

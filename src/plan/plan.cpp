@@ -5,6 +5,12 @@
 
 namespace tide {
 
+Op copy_op(const Copy& copy) {
+  const std::optional<Route> route = find_route(copy.from, copy.to);
+  if (!route) throw Error("nothing goes from {} memory to {} memory", tier_name(copy.from), tier_name(copy.to));
+  return {.what = copy, .lane = row_of(*route).lane};
+}
+
 std::string_view numerics_name(Numerics numerics) {
   constexpr std::array<std::string_view, 3> names{"identical", "reordered", "changed"};
   return names[static_cast<std::size_t>(numerics)];

@@ -11,33 +11,46 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "base/tier.h"
+#include "base/route.h"
 #include "step/step.h"
 
 namespace tide {
 
-// Lanes run side by side; within a lane, ops run in the plan's order. All lanes meet at
-// the end of a phase.
-enum class Lane : std::uint8_t { compute, out, in, reduce };
-inline constexpr int kLanes = 4;
-
-enum class OpKind : std::uint8_t { run, copy };
-
-struct Op {
-  OpKind kind = OpKind::run;
-  Lane lane = Lane::compute;
-  // Run: a task with one of its algorithms; its workspace, if it has one, at `workspace`.
+// A task with one of its algorithms; its workspace, if it has one, at `workspace`.
+struct Run {
   TaskId task;
   std::uint32_t algorithm = 0;
-  Bytes workspace;
-  // Copy: the bytes of a storage from its residency in one tier to that in another.
-  StorageId storage;
-  Tier from = Tier::device, to = Tier::device;
-  // Earlier ops of other lanes that must have completed before this one starts.
-  std::vector<std::int32_t> waits;
+  Bytes workspace = {};
 };
+
+// The bytes of a storage from its residency in one tier to that in another.
+struct Copy {
+  StorageId storage;
+  Tier from = Tier::device, to = Tier::host;
+};
+
+// One thing to do. Lanes run side by side; within a lane, ops run in the plan's order. All lanes meet at the end of a
+// phase.
+struct Op {
+  std::variant<Run, Copy> what = {};
+  Lane lane = Lane::compute;
+  // Earlier ops of other lanes that must have completed before this one starts.
+  std::vector<std::int32_t> waits = {};
+
+  [[nodiscard]] bool is_run() const { return std::holds_alternative<Run>(what); }
+  [[nodiscard]] bool is_copy() const { return std::holds_alternative<Copy>(what); }
+  // REQUIRES: it is one.
+  [[nodiscard]] Run& run() { return std::get<Run>(what); }
+  [[nodiscard]] const Run& run() const { return std::get<Run>(what); }
+  [[nodiscard]] Copy& copy() { return std::get<Copy>(what); }
+  [[nodiscard]] const Copy& copy() const { return std::get<Copy>(what); }
+};
+[[nodiscard]] inline Op run_op(const Run& run) { return {.what = run}; }
+// On the lane of its route. Throws an Error where the tiers are not linked.
+[[nodiscard]] Op copy_op(const Copy& copy);
 
 inline constexpr std::int32_t kEntry = -1;  // there before the first op
 
@@ -71,10 +84,8 @@ enum class Numerics : std::uint8_t {
 struct Plan {
   std::string policy;
   Numerics numerics = Numerics::identical;
-  std::optional<Bytes> memory;       // the device budget it was made for; none: unlimited
-  std::optional<Bytes> host_memory;  // likewise
-  std::optional<Bytes> disk_memory;  // likewise
-  std::string fingerprint;           // of network, rules, batch, optimizer and backend
+  PerTier<std::optional<Bytes>> memory;  // the budgets it was made for; none: unlimited
+  std::string fingerprint;               // of network, rules, batch, optimizer and backend
   std::vector<Phase> phases;
 };
 
@@ -91,6 +102,11 @@ struct Plan {
 [[nodiscard]] inline std::int64_t sub_batch_of(const Plan& plan) {
   const StepOptions& options = plan.phases.front().step->options;
   return options.sub_batch > 0 && options.sub_batch < options.batch ? options.sub_batch : options.batch;
+}
+
+// Of the algorithm that it runs.
+[[nodiscard]] inline Bytes workspace_bytes(const Step& step, const Run& run) {
+  return step.algorithms_of(run.task)[run.algorithm].workspace;
 }
 
 // Bytes that residency `r` takes: the storage's, rounded up to the alignment.

@@ -11,16 +11,15 @@ Timeline simulate(const Plan& plan, const CostModel& cost) {
     std::vector<double> durations;
     durations.reserve(phase.ops.size());
     for (const Op& op : phase.ops)
-      durations.push_back(op.kind == OpKind::run
-                              ? cost.task_seconds(*phase.step, op.task, op.algorithm)
-                              : cost.copy_seconds(phase.step->storage(op.storage).bytes, op.from, op.to));
+      durations.push_back(
+          op.is_run() ? cost.task_seconds(*phase.step, op.run().task, op.run().algorithm)
+                      : cost.copy_seconds(phase.step->storage(op.copy().storage).bytes, op.copy().from, op.copy().to));
     for (std::int32_t round = 0; round < phase.repeat; ++round) {
       const std::size_t base = timeline.spans.size();
-      std::array<double, kLanes> lane_free;
-      lane_free.fill(timeline.seconds);
+      PerLane<double> lane_free(timeline.seconds);
       for (std::size_t i = 0; i < phase.ops.size(); ++i) {
         const Op& op = phase.ops[i];
-        double& free = lane_free[static_cast<std::size_t>(op.lane)];
+        double& free = lane_free[op.lane];
         double start = free;
         for (const std::int32_t wait : op.waits)
           start = std::max(start, timeline.spans[base + static_cast<std::size_t>(wait)].end);

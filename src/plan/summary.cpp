@@ -12,7 +12,7 @@ struct Usage {
 };
 
 Bytes workspace_of(const Phase& phase, const Op& op) {
-  return op.kind == OpKind::run ? phase.step->algorithms_of(op.task)[op.algorithm].workspace : Bytes();
+  return op.is_run() ? workspace_bytes(*phase.step, op.run()) : Bytes();
 }
 
 Usage usage_of(const Phase& phase) {
@@ -49,8 +49,8 @@ std::vector<std::int32_t> steps_of(const Phase& phase) {
   std::int32_t caused = 0;
   for (std::size_t i = phase.ops.size(); i-- > 0;) {
     const Op& op = phase.ops[i];
-    const bool own = op.kind == OpKind::run && phase.step->task(op.task).kind != TaskKind::replay;
-    if (own) caused = phase.step->task(op.task).step;
+    const bool own = op.is_run() && phase.step->task(op.run().task).kind != TaskKind::replay;
+    if (own) caused = phase.step->task(op.run().task).step;
     steps[i] = caused;
   }
   std::int32_t before = 1;
@@ -63,14 +63,14 @@ void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
   std::vector<StepUsage> list(static_cast<std::size_t>(phase.step->layer_steps) * 2 + 1);
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     StepUsage& step = list[static_cast<std::size_t>(steps[i])];
-    const bool names = phase.ops[i].kind == OpKind::run && phase.step->task(phase.ops[i].task).step == steps[i] &&
-                       phase.step->task(phase.ops[i].task).kind != TaskKind::replay;
+    const bool names = phase.ops[i].is_run() && phase.step->task(phase.ops[i].run().task).step == steps[i] &&
+                       phase.step->task(phase.ops[i].run().task).kind != TaskKind::replay;
     if (step.step == 0 || (names && step.task.empty()))
-      step.task = names ? task_name(*phase.step, phase.ops[i].task) : "";
+      step.task = names ? task_name(*phase.step, phase.ops[i].run().task) : "";
     step.step = steps[i];
     step.live_bytes = std::max(step.live_bytes, Bytes(usage.live[i]));
     // As the papers count, copies take no time: data is counted while a task runs.
-    if (phase.ops[i].kind == OpKind::run && Bytes(usage.data[i]) >= step.live_data_bytes) {
+    if (phase.ops[i].is_run() && Bytes(usage.data[i]) >= step.live_data_bytes) {
       step.live_data_bytes = Bytes(usage.data[i]);
       step.live_data_tensors = std::max(step.live_data_tensors, usage.tensors[i]);
     }
@@ -120,26 +120,24 @@ PlanSummary summarize(const Plan& plan) {
   PlanSummary summary;
   for (const Phase& phase : plan.phases) {
     for (const Residency& r : phase.residencies) {
-      Bytes* const top = r.tier == Tier::device ? &summary.peak_bytes
-                         : r.tier == Tier::host ? &summary.host_peak_bytes
-                                                : nullptr;
-      if (top != nullptr) *top = std::max(*top, r.address + aligned_bytes(phase, r));
+      summary.peak[r.tier] = std::max(summary.peak[r.tier], r.address + aligned_bytes(phase, r));
       if (r.tier == Tier::host && r.first == kEntry && summary.rounds == 0)
         summary.resting_bytes += aligned_bytes(phase, r);
     }
     for (const Op& op : phase.ops) {
-      summary.peak_bytes = std::max(summary.peak_bytes, op.workspace + workspace_of(phase, op).aligned());
-      if (op.kind == OpKind::run) {
-        if (phase.step->task(op.task).kind == TaskKind::replay) summary.recomputed_tasks += phase.repeat;
+      if (op.is_run()) {
+        Bytes& peak = summary.peak[Tier::device];
+        peak = std::max(peak, op.run().workspace + workspace_bytes(*phase.step, op.run()).aligned());
+        if (phase.step->task(op.run().task).kind == TaskKind::replay) summary.recomputed_tasks += phase.repeat;
         continue;
       }
-      const Bytes moved = phase.step->storage(op.storage).bytes * phase.repeat;
-      if (op.from == Tier::device) summary.offloaded_bytes += moved;
-      if (op.to == Tier::device) summary.prefetched_bytes += moved;
+      const Bytes moved = phase.step->storage(op.copy().storage).bytes * phase.repeat;
+      if (op.copy().from == Tier::device) summary.offloaded_bytes += moved;
+      if (op.copy().to == Tier::device) summary.prefetched_bytes += moved;
     }
     if (phase.step->options.part != Part::update) summary.rounds += phase.repeat;
-    summary.tasks += static_cast<std::int64_t>(std::count_if(phase.ops.begin(), phase.ops.end(),
-                                                             [](const Op& op) { return op.kind == OpKind::run; })) *
+    summary.tasks += static_cast<std::int64_t>(
+                         std::count_if(phase.ops.begin(), phase.ops.end(), [](const Op& op) { return op.is_run(); })) *
                      phase.repeat;
     add_data(phase, summary);
     const Usage usage = usage_of(phase);
@@ -149,7 +147,7 @@ PlanSummary summarize(const Plan& plan) {
       summary.peak_live_bytes = Bytes(*peak);
       const auto at = static_cast<std::size_t>(peak - usage.live.begin());
       summary.peak_live_task =
-          at < phase.ops.size() && phase.ops[at].kind == OpKind::run ? task_name(*phase.step, phase.ops[at].task) : "";
+          at < phase.ops.size() && phase.ops[at].is_run() ? task_name(*phase.step, phase.ops[at].run().task) : "";
       add_classes(phase, std::min(at, phase.ops.size() - 1), summary);
     }
   }

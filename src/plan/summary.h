@@ -18,11 +18,10 @@ struct StepUsage {
 
 struct PlanSummary {
   std::int32_t rounds = 0;  // of forward and backward: 1 where the batch is not cut
-  Bytes peak_bytes;         // highest device address: all classes, workspaces, copies in flight
+  PerTier<Bytes> peak;      // highest address: all classes, workspaces, copies in flight
   Bytes peak_live_bytes;    // largest sum of bytes alive at one op
   std::string peak_live_task;
-  Bytes host_peak_bytes;
-  Bytes resting_bytes;    // of it, parameters and optimizer state that are there between steps
+  Bytes resting_bytes;    // of the host's, parameters and optimizer state that are there between steps
   Bytes peak_data_bytes;  // activations and their gradients only, unrounded
   std::int32_t peak_step = 0;
   std::string peak_task;

@@ -58,6 +58,7 @@ enum class Role : std::uint8_t {
   gradient,       // update and norm: the parameter's gradient
   norm,           // of all gradients, for clipping: f32 {sum of squares}
 };
+inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::norm) + 1;
 [[nodiscard]] std::string_view role_name(Role role);
 
 enum class Access : std::uint8_t {
@@ -65,6 +66,8 @@ enum class Access : std::uint8_t {
   write,       // the whole tensor is made; what was there before does not matter
   accumulate,  // added to what earlier tasks of this step wrote
 };
+inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::accumulate) + 1;
+[[nodiscard]] std::string_view access_name(Access access);
 
 struct Operand {
   Role role = Role::x;
@@ -129,9 +132,12 @@ struct Task {
 };
 
 enum class Rules : std::uint8_t { minimal, superneurons };
+inline constexpr std::size_t kRules = static_cast<std::size_t>(Rules::superneurons) + 1;
 [[nodiscard]] std::string_view rules_name(Rules rules);
 
 enum class OptimizerKind : std::uint8_t { sgd, momentum, nesterov, adam, adamw };
+inline constexpr std::size_t kOptimizerKinds = static_cast<std::size_t>(OptimizerKind::adamw) + 1;
+[[nodiscard]] std::string_view optimizer_name(OptimizerKind kind);
 
 // What a kernel of an update task needs to know; learning rate and step count change from
 // step to step and come with StepState instead.

@@ -32,7 +32,7 @@ Plan small_plan(const Backend& backend) {
 std::int32_t op_named(const Plan& plan, std::string_view name) {
   const Phase& phase = plan.phases.front();
   for (std::size_t i = 0; i < phase.ops.size(); ++i)
-    if (phase.ops[i].kind == OpKind::run && task_name(*phase.step, phase.ops[i].task) == name)
+    if (phase.ops[i].is_run() && task_name(*phase.step, phase.ops[i].run().task) == name)
       return static_cast<std::int32_t>(i);
   throw Error("there is no op '{}'", name);
 }
@@ -55,13 +55,8 @@ void insert_op(Phase& phase, std::int32_t position, Op op) {
   phase.ops.insert(phase.ops.begin() + position, std::move(op));
 }
 
-Op copy_op(StorageId storage, Tier from, Tier to, std::vector<std::int32_t> waits) {
-  Op op;
-  op.kind = OpKind::copy;
-  op.lane = from == Tier::device ? Lane::out : Lane::in;
-  op.storage = storage;
-  op.from = from;
-  op.to = to;
+Op waiting_copy(StorageId storage, Tier from, Tier to, std::vector<std::int32_t> waits) {
+  Op op = copy_op({storage, from, to});
   op.waits = std::move(waits);
   return op;
 }
@@ -84,14 +79,14 @@ Offloaded offload(Plan plan) {
   result.plan = std::move(plan);
   Phase& phase = result.phase();
   const StorageId storage = result.storage = phase.step->tensor(tensor_named(*phase.step, "tanh1.y")).storage;
-  const Bytes top = summarize(result.plan).peak_bytes;
+  const Bytes top = summarize(result.plan).peak[Tier::device];
 
   const std::int32_t last_forward = op_named(result.plan, "conv2 forward");
   result.out = last_forward + 1;
-  insert_op(phase, result.out, copy_op(storage, Tier::device, Tier::host, {last_forward}));
+  insert_op(phase, result.out, waiting_copy(storage, Tier::device, Tier::host, {last_forward}));
   const std::int32_t cover = op_named(result.plan, "fc backward-data");
   result.in = cover + 1;
-  insert_op(phase, result.in, copy_op(storage, Tier::host, Tier::device, {result.out, cover}));
+  insert_op(phase, result.in, waiting_copy(storage, Tier::host, Tier::device, {result.out, cover}));
   result.user = op_named(result.plan, "conv2 backward-weights");
   phase.ops[static_cast<std::size_t>(result.user)].waits.push_back(result.in);
 
@@ -132,7 +127,7 @@ TEST(Copies, AnOffloadedActivationChangesNoBit) {
     EXPECT_EQ(actual.hash, expected.hash);
     EXPECT_EQ(job.executor().copied_out(), bytes);
     EXPECT_EQ(job.executor().copied_in(), bytes);
-    EXPECT_EQ(job.executor().high_water(), summarize(job.plan()).peak_bytes);
+    EXPECT_EQ(job.executor().high_water(), summarize(job.plan()).peak[Tier::device]);
     EXPECT_EQ(job.executor().timeline().spans.size(), job.plan().phases.front().ops.size());
   }
 }
@@ -160,9 +155,9 @@ TEST(Copies, AMomentumMayLiveInHostMemory) {
   Phase& phase = plan.phases.front();
   const StorageId storage = phase.step->tensor(tensor_named(*phase.step, "conv2.first_moment")).storage;
   const std::int32_t in = op_named(plan, "conv2 update d_weight");
-  insert_op(phase, in, copy_op(storage, Tier::host, Tier::device, {}));
+  insert_op(phase, in, waiting_copy(storage, Tier::host, Tier::device, {}));
   phase.ops[static_cast<std::size_t>(in + 1)].waits.push_back(in);
-  insert_op(phase, in + 2, copy_op(storage, Tier::device, Tier::host, {in + 1}));
+  insert_op(phase, in + 2, waiting_copy(storage, Tier::device, Tier::host, {in + 1}));
   for (Residency& r : phase.residencies)
     if (r.storage == storage) {
       r.first = in;
@@ -211,7 +206,7 @@ std::vector<Damage> damages() {
          // The stay begins with a copy of bytes that nobody wrote.
          Phase& phase = o.phase();
          const std::int32_t made = phase.residencies[o.before].first;
-         insert_op(phase, made, copy_op(o.storage, Tier::device, Tier::host, {}));
+         insert_op(phase, made, waiting_copy(o.storage, Tier::device, Tier::host, {}));
          phase.residencies[o.before].first = made;
          phase.residencies.push_back({o.storage, Tier::host, made, made, Bytes(1 << 20)});
        }},
@@ -219,11 +214,13 @@ std::vector<Damage> damages() {
        [](Offloaded& o) { o.phase().residencies[o.after].address = Bytes(); }},
       {"AddressIsNotAligned", Kind::malformed, [](Offloaded& o) { o.phase().residencies[o.host].address = Bytes(64); }},
       {"CopyOnTheComputeLane", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).lane = Lane::compute; }},
-      {"CopyStraightToDisk", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).to = Tier::disk; }},
+      {"CopyStraightToDisk", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).copy().to = Tier::disk; }},
       {"OverTheHostBudget", Kind::over_budget,
-       [](Offloaded& o) { o.plan.host_memory = aligned_bytes(o.phase(), o.phase().residencies[o.host]) - Bytes(1); }},
+       [](Offloaded& o) {
+         o.plan.memory[Tier::host] = aligned_bytes(o.phase(), o.phase().residencies[o.host]) - Bytes(1);
+       }},
       {"OverTheDeviceBudget", Kind::over_budget,
-       [](Offloaded& o) { o.plan.memory = summarize(o.plan).peak_bytes - Bytes(1); }},
+       [](Offloaded& o) { o.plan.memory[Tier::device] = summarize(o.plan).peak[Tier::device] - Bytes(1); }},
   };
 }
 

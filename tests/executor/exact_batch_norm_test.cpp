@@ -8,6 +8,7 @@
 #include "executor/job.h"
 #include "plan/checker.h"
 #include "plan/plan_json.h"
+#include "planner/policy.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
 
@@ -42,7 +43,7 @@ Outcome run(const Plan& plan, Backend& backend, const Network& network, double r
   job.set_state(values);
   Outcome outcome;
   outcome.loss = job.run(0, rate);
-  EXPECT_EQ(job.executor().high_water(), summarize(plan).peak_bytes);
+  EXPECT_EQ(job.executor().high_water(), summarize(plan).peak[Tier::device]);
   for (const Storage& storage : job.step().storages) {
     if (!storage.persistent || !storage.entry.valid()) continue;
     const std::size_t parameter = job.step().tensor(storage.entry).parameter.index();
@@ -143,10 +144,10 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
         continue;  // one size with all of them is enough
       SCOPED_TRACE(fmt::format("{} in sub-batches of {}", policy, sub_batch));
       const Step step = cut_step(network, *backend, step_options(), sub_batch);
-      PlannerOptions planner;
-      planner.memory = Bytes(kAlignment);
+      PlanningContext planner;
+      planner.memory[Tier::device] = Bytes(kAlignment);
       const PlanResult floor = make_plan(find_policy(policy), step, cost, planner);
-      planner.memory = floor.floor;
+      planner.memory[Tier::device] = floor.floor;
       const PlanResult result = make_plan(find_policy(policy), step, cost, planner);
       ASSERT_TRUE(result.plan);
       EXPECT_TRUE(check(plan_from_json(to_json(*result.plan))).empty());
@@ -161,8 +162,8 @@ TEST_P(ExactBatchNorm, LeavesTheDeviceBetweenItsSegments) {
     StepOptions options = step_options();
     options.batch = 32;
     options.sub_batch = sub_batch;
-    PlannerOptions planner;
-    planner.memory = Bytes(kAlignment);
+    PlanningContext planner;
+    planner.memory[Tier::device] = Bytes(kAlignment);
     return make_plan(find_policy("superneurons"), build_step(network, options), RooflineModel(generic_cpu()), planner)
         .floor;
   };

@@ -8,6 +8,7 @@
 
 #include "executor/job.h"
 #include "network/builder.h"
+#include "planner/policy.h"
 #include "support/error_of.h"
 
 namespace tide {
@@ -41,7 +42,7 @@ TEST(Executor, TrainingAndEvaluationShareAnArena) {
 
     Plan large = test::plan_for(network, *backend, policy.name, test::training_step(5));
     Plan small = test::plan_for(network, *backend, policy.name, evaluation_step(2));
-    Arena arena(*backend, summarize(large).peak_bytes);
+    Arena arena(*backend, summarize(large).peak[Tier::device]);
     test::Job train(std::move(large), *backend, arena);
     test::Job evaluate(std::move(small), *backend, arena);
     train.set_state(values);
@@ -66,7 +67,7 @@ TEST(Executor, RefusesAPlanThatDoesNotFitTheArena) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   for (const Policy& policy : policies()) {
     const Plan plan = test::plan_for(small_network(), *backend, policy.name, test::training_step(4));
-    const Bytes peak = summarize(plan).peak_bytes;
+    const Bytes peak = summarize(plan).peak[Tier::device];
     Arena exact(*backend, peak), short_of(*backend, peak - Bytes(1));
     EXPECT_NO_THROW(Executor(plan, *backend, exact));
     const std::string error = test::error_of([&] { Executor(plan, *backend, short_of); });
@@ -82,7 +83,7 @@ TEST(Executor, RefusesAWorkspaceThatDoesNotFitTheArena) {
   backend->annotate(step);
   step.algorithm_sets = {{Algorithm{"default", Bytes(1000)}}};
   const Plan plan = *make_plan(find_policy("baseline"), std::move(step), RooflineModel(generic_cpu()), {}).plan;
-  const Bytes peak = summarize(plan).peak_bytes;
+  const Bytes peak = summarize(plan).peak[Tier::device];
   Arena short_of(*backend, peak - Bytes(kAlignment));
   EXPECT_NE(test::error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"),
             std::string::npos);
@@ -91,7 +92,7 @@ TEST(Executor, RefusesAWorkspaceThatDoesNotFitTheArena) {
 TEST(Executor, RefusesWhatItCannotRun) {
   const std::unique_ptr<Backend> backend = make_backend("null");
   Plan plan = test::plan_for(small_network(), *backend, "liveness", test::training_step(4));
-  Arena arena(*backend, summarize(plan).peak_bytes);
+  Arena arena(*backend, summarize(plan).peak[Tier::device]);
   Plan spilled = plan;
   spilled.phases.front().residencies.front().tier = Tier::disk;
   EXPECT_NE(test::error_of([&] { Executor(spilled, *backend, arena); }).find("disk"), std::string::npos);

@@ -160,8 +160,8 @@ TEST(AllocationFaults, TiersThatAreTooSmall) {
   test::FaultyBackend backend("null");
   const Plan plan = moving_plan(backend, true);
   const PlanSummary summary = summarize(plan);
-  Arena device(backend, summary.peak_bytes), host(backend, summary.host_peak_bytes, Tier::host);
-  Arena small_host(backend, summary.host_peak_bytes - Bytes(1), Tier::host);
+  Arena device(backend, summary.peak[Tier::device]), host(backend, summary.peak[Tier::host], Tier::host);
+  Arena small_host(backend, summary.peak[Tier::host] - Bytes(1), Tier::host);
   SpillFile disk({}, disk_bytes(plan)), small_disk({}, disk_bytes(plan) - Bytes(1));
   const auto error = [&](const Tiers& tiers) { return test::error_of([&] { Executor(plan, backend, tiers); }); };
   EXPECT_EQ(error({device, &host, &disk}), "");

@@ -22,12 +22,12 @@ TEST_P(FusedBits, AreThoseOfSeparateLayers) {
     options.fuse = fuse;
     options.fuse_limit = limit;
     PlannerOptions planner;
-    planner.memory = memory;
+    planner.memory[Tier::device] = memory;
     const PlanResult result = test::result_for(network, *backend, policy, options, planner);
     test::Job job(*result.plan, *backend);
     job.set_state(test::formula_values(*network));
     job.run_steps(3);
-    return std::pair(job.state_hash(), summarize(job.plan()).peak_bytes);
+    return std::pair(job.state_hash(), summarize(job.plan()).peak[Tier::device]);
   };
   const auto [expected, peak] = hash_of("liveness", false, {}, {});
   EXPECT_EQ(hash_of("liveness", true, {}, {}).first, expected);

@@ -6,6 +6,7 @@
 
 #include "executor/job.h"
 #include "network/builder.h"
+#include "planner/policy.h"
 #include "support/error_of.h"
 
 namespace tide {
@@ -132,7 +133,7 @@ Saboteur::Sabotage write_behind_tensor(const Plan& plan, std::string_view name, 
 std::string error_where(const std::string& task, std::string_view behind) {
   const std::unique_ptr<Backend> real = make_backend("reference");
   Plan plan = test::plan_for(odd_network(), *real, "baseline", test::training_step(3));
-  Arena arena(*real, summarize(plan).peak_bytes);
+  Arena arena(*real, summarize(plan).peak[Tier::device]);
   Saboteur backend(task, write_behind_tensor(plan, behind, arena));
   test::Job job(std::move(plan), backend, arena);
   job.set_state(test::formula_values(*job.step().network));
@@ -157,19 +158,14 @@ TEST(Guard, CatchesDamageAfterTheLastUseWhenTheStepEnds) {
 TEST(Guard, NamesTheCopyThatFindsDamage) {
   const std::unique_ptr<Backend> real = make_backend("reference");
   Plan plan = test::plan_for(odd_network(), *real, "baseline", test::training_step(3));
-  Arena arena(*real, summarize(plan).peak_bytes);
+  Arena arena(*real, summarize(plan).peak[Tier::device]);
   Saboteur backend("fc2 forward", write_behind_tensor(plan, "conv.y", arena));
   // A copy to host memory as the last op, which the plan could do without.
   Phase& phase = plan.phases.front();
   for (const Tensor& tensor : phase.step->tensors) {
     if (tensor.role != Role::y || phase.step->layer_names[tensor.layer.index()] != "conv") continue;
     const auto last = static_cast<std::int32_t>(phase.ops.size());
-    Op copy;
-    copy.kind = OpKind::copy;
-    copy.lane = Lane::out;
-    copy.storage = tensor.storage;
-    copy.to = Tier::host;
-    phase.ops.push_back(copy);
+    phase.ops.push_back(copy_op({tensor.storage, Tier::device, Tier::host}));
     phase.residencies.push_back({tensor.storage, Tier::host, last, last, Bytes()});
   }
   test::Job job(std::move(plan), backend, arena);
@@ -187,7 +183,7 @@ Plan freed_too_early(const Backend& backend, std::string_view name) {
   Plan plan = test::plan_for(odd_network(), backend, "baseline", test::training_step(3));
   Phase& phase = plan.phases.front();
   for (std::size_t i = 0; i < phase.ops.size(); ++i)
-    for (const Operand& operand : phase.step->operands_of(phase.ops[i].task))
+    for (const Operand& operand : phase.step->operands_of(phase.ops[i].run().task))
       for (Residency& r : phase.residencies)
         if (operand.access == Access::write && tensor_name(*phase.step, operand.tensor) == name &&
             r.storage == phase.step->tensor(operand.tensor).storage)

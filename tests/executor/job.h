@@ -11,6 +11,7 @@
 #include "golden/formula.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 
 namespace tide::test {
@@ -37,7 +38,7 @@ inline StepOptions training_step(std::int64_t batch, const OptimizerOptions& opt
 }
 
 inline PlanResult result_for(const NetworkPtr& network, const Backend& backend, std::string_view policy,
-                             const StepOptions& options, const PlannerOptions& planner) {
+                             const StepOptions& options, const PlanningContext& planner) {
   Step step = build_step(network, options);
   backend.annotate(step);
   return make_plan(find_policy(policy), std::move(step), RooflineModel(generic_cpu()), planner);
@@ -62,7 +63,7 @@ class Job {
   Job(Plan plan, Backend& backend, const ExecutorOptions& options = kGuarded, std::unique_ptr<SpillFile> disk = nullptr)
       : plan_(std::move(plan)),
         backend_(backend),
-        own_(std::make_unique<Arena>(backend, summarize(plan_).peak_bytes)),
+        own_(std::make_unique<Arena>(backend, summarize(plan_).peak[Tier::device])),
         arena_(*own_),
         disk_(std::move(disk)),
         executor_(plan_, backend_, Tiers(arena_, nullptr, disk_.get()), options) {}

@@ -62,12 +62,12 @@ struct Bytes4 {
 Bytes4 planned_copies(const Phase& phase) {
   Bytes4 sums;
   for (const Op& op : phase.ops) {
-    if (op.kind != OpKind::copy) continue;
-    Bytes& sum = op.to == Tier::disk     ? sums.spilled
-                 : op.from == Tier::disk ? sums.fetched
-                 : op.to == Tier::device ? sums.in
-                                         : sums.out;
-    sum += phase.step->storage(op.storage).bytes;
+    if (!op.is_copy()) continue;
+    Bytes& sum = op.copy().to == Tier::disk     ? sums.spilled
+                 : op.copy().from == Tier::disk ? sums.fetched
+                 : op.copy().to == Tier::device ? sums.in
+                                                : sums.out;
+    sum += phase.step->storage(op.copy().storage).bytes;
   }
   return sums;
 }
@@ -91,7 +91,7 @@ TEST(Lanes, RandomPlansWithCopiesChangeNoBit) {
       EXPECT_EQ((Bytes4{executor.copied_out(), executor.copied_in(), executor.spilled(), executor.fetched()}),
                 planned_copies(plan.phases.front()))
           << "seed " << seed;
-      EXPECT_EQ(executor.high_water(), summarize(plan).peak_bytes) << "seed " << seed;
+      EXPECT_EQ(executor.high_water(), summarize(plan).peak[Tier::device]) << "seed " << seed;
       expect_ordered(plan.phases.front(), executor.timeline(), seed);
       // And on one thread, with the guard.
       if (choice == 3) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/zoo_job.h"
+#include "planner/policies/superneurons.h"
 
 namespace tide {
 namespace {
@@ -28,35 +29,35 @@ class ExecutedPolicies : public test::ZooJob {
 
 TEST_P(ExecutedPolicies, TechniquesAppliedAlways) {
   PlannerOptions planner;
-  planner.cache = false;
+  planner.policy.set<SuperneuronsOptions>().cache = false;
   expect_baseline(*plan("offload", planner).plan, 4e9, "offload");
   for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory, Recompute::cost_aware}) {
-    planner.recompute = recompute;
+    planner.policy.set<SuperneuronsOptions>().recompute = recompute;
     expect_baseline(*plan("superneurons", planner).plan, 4e9, recompute_name(recompute));
   }
 }
 
 TEST_P(ExecutedPolicies, WithinABudget) {
   PlannerOptions planner;
-  const Bytes high = summarize(*plan("liveness", planner).plan).peak_bytes;
-  planner.memory = Bytes(kAlignment);
+  const Bytes high = summarize(*plan("liveness", planner).plan).peak[Tier::device];
+  planner.memory[Tier::device] = Bytes(kAlignment);
   const Bytes low = plan("superneurons", planner).floor;
   const double links[] = {1e9, 2e9, 4e9};
   std::size_t turn = 0;
   for (const std::int64_t percent : {0, 25, 75}) {
     const std::int64_t between = low.count() + (high - low).count() / 100 * percent;
-    planner.memory = Bytes(between / kAlignment * kAlignment);
+    planner.memory[Tier::device] = Bytes(between / kAlignment * kAlignment);
     const Plan made = *plan("superneurons", planner).plan;
-    EXPECT_LE(summarize(made).peak_bytes, *planner.memory);
+    EXPECT_LE(summarize(made).peak[Tier::device], *planner.memory[Tier::device]);
     expect_baseline(made, links[turn++ % 3], fmt::format("superneurons at {} bytes", between));
   }
   // At the floor with hardly any host memory: the rest goes to disk.
-  planner.memory = low;
-  planner.disk_memory = Bytes(std::int64_t{1} << 40);
-  planner.host_memory = Bytes(kAlignment);
+  planner.memory[Tier::device] = low;
+  planner.memory[Tier::disk] = Bytes(std::int64_t{1} << 40);
+  planner.memory[Tier::host] = Bytes(kAlignment);
   const PlanResult refused = plan("superneurons", planner);
   if (refused.plan) return;  // nothing had to leave
-  planner.host_memory = refused.host_floor;
+  planner.memory[Tier::host] = refused.floor[Tier::host];
   const PlanResult spilled = plan("superneurons", planner);
   ASSERT_TRUE(spilled.plan);
   EXPECT_FALSE(disk_bytes(*spilled.plan).is_zero());

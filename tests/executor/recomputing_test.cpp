@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/zoo_job.h"
+#include "planner/policies/sublinear.h"
 
 namespace tide {
 namespace {
@@ -13,19 +14,20 @@ TEST_P(Recomputing, ByAnyPolicy) {
   for (const char* policy : {"drop-cheap", "sublinear", "recursive"}) {
     const PlanResult smallest = plan(policy, {});
     expect_baseline(*smallest.plan, policy);
-    const Bytes low = smallest.floor, high = plan("liveness", {}).floor;
+    const Bytes low = smallest.floor[Tier::device], high = plan("liveness", {}).floor;
     if (high < low) continue;
     PlannerOptions planner;
-    planner.memory = Bytes((low.count() + (high - low).count() / 2) / kAlignment * kAlignment);
+    planner.memory[Tier::device] = Bytes((low.count() + (high - low).count() / 2) / kAlignment * kAlignment);
     const Plan made = *plan(policy, planner).plan;
-    EXPECT_LE(summarize(made).peak_bytes, *planner.memory);
+    EXPECT_LE(summarize(made).peak[Tier::device], *planner.memory[Tier::device]);
     expect_baseline(made, fmt::format("{} within a budget", policy));
   }
   // And by counts of the user.
   PlannerOptions planner;
   const Step step = build_step(network_, options_);
   for (std::size_t l = 1; l < step.layer_names.size(); ++l)
-    planner.mirror.push_back({step.layer_names[l], static_cast<std::int32_t>(l * 7 % 4)});
+    planner.policy.set<SublinearOptions>().mirror.push_back(
+        {step.layer_names[l], static_cast<std::int32_t>(l * 7 % 4)});
   const Plan made = *plan("sublinear", planner).plan;
   EXPECT_GT(summarize(made).recomputed_tasks, 0);
   expect_baseline(made, "counts of the user");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "executor/job.h"
+#include "planner/policies/superneurons.h"
 #include "support/random_network.h"
 
 namespace tide {
@@ -112,7 +113,7 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
     for (const char* const policy : {"baseline", "liveness", "offload", "superneurons"}) {
       SCOPED_TRACE(policy);
       PlannerOptions options;
-      options.cache = false;
+      options.policy.set<SuperneuronsOptions>().cache = false;
       const PlanResult result = test::result_for(network, recording, policy, test::training_step(kBatch), options);
       const PlanSummary summary = summarize(*result.plan);
       test::Job job(*result.plan, recording, {.guard = true, .record = true});
@@ -120,7 +121,7 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
       job.set_state(values);
       EXPECT_EQ(job.run_steps(3), loss);
       EXPECT_EQ(job.state_hash(), baseline.state_hash());
-      EXPECT_EQ(job.executor().high_water(), summary.peak_bytes);
+      EXPECT_EQ(job.executor().high_water(), summary.peak[Tier::device]);
       EXPECT_EQ(job.executor().copied_out(), summary.offloaded_bytes);
       EXPECT_EQ(job.executor().copied_in(), summary.prefetched_bytes);
       const Timeline& timeline = job.executor().timeline();

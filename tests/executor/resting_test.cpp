@@ -1,10 +1,12 @@
 // Parameters and optimizer state that rest in host memory, executed: the same bits as with
 // `baseline`, as many bytes moved as planned, at the smallest budget and above it.
-#include "planner/resting.h"
+#include "planner/search/resting.h"
 
 #include <gtest/gtest.h>
 
 #include "executor/zoo_job.h"
+#include "planner/draft/resting_storages.h"
+#include "planner/policies/superneurons.h"
 
 namespace tide {
 namespace {
@@ -21,8 +23,8 @@ class RestingParameters : public test::ZooJob {
   }
 
   // Everything that persists rests, small things included.
-  [[nodiscard]] PlannerOptions all_resting() const {
-    PlannerOptions planner;
+  [[nodiscard]] PlanningContext all_resting() const {
+    PlanningContext planner;
     planner.rest_in_host.emplace(persistent_, true);
     return planner;
   }
@@ -31,23 +33,23 @@ class RestingParameters : public test::ZooJob {
 };
 
 TEST_P(RestingParameters, EverythingAtTheFloorAndAbove) {
-  PlannerOptions planner = all_resting();
-  planner.memory = Bytes(kAlignment);
+  PlanningContext planner = all_resting();
+  planner.memory[Tier::device] = Bytes(kAlignment);
   const Bytes floor = plan("superneurons", planner).floor;
   for (const std::int64_t percent : {100, 120, 300}) {
-    planner.memory = Bytes(floor.count() * percent / 100);
+    planner.memory[Tier::device] = Bytes(floor.count() * percent / 100);
     const Plan made = *plan("superneurons", planner).plan;
-    EXPECT_LE(summarize(made).peak_bytes, *planner.memory);
+    EXPECT_LE(summarize(made).peak[Tier::device], *planner.memory[Tier::device]);
     expect_baseline(made, fmt::format("at {}% of the floor", percent), {.guard = percent == 100});
     expect_baseline(made, fmt::format("at {}%, over a link", percent), {.guard = false, .link_bytes_per_second = 2e9});
   }
 }
 
 TEST_P(RestingParameters, TechniquesAppliedAlways) {
-  PlannerOptions planner = all_resting();
-  planner.cache = false;
+  PlanningContext planner = all_resting();
+  planner.policy.set<SuperneuronsOptions>().cache = false;
   for (const Recompute recompute : {Recompute::none, Recompute::memory}) {
-    planner.recompute = recompute;
+    planner.policy.set<SuperneuronsOptions>().recompute = recompute;
     expect_baseline(*plan("superneurons", planner).plan, recompute_name(recompute));
   }
   expect_baseline(*plan("offload", planner).plan, "offload");
@@ -55,10 +57,10 @@ TEST_P(RestingParameters, TechniquesAppliedAlways) {
 
 // Every second one, so that both kinds of place meet in one task.
 TEST_P(RestingParameters, SomeOfIt) {
-  PlannerOptions planner = all_resting();
+  PlanningContext planner = all_resting();
   for (std::size_t s = 0; s < persistent_; s += 2) (*planner.rest_in_host)[s] = false;
-  planner.memory = Bytes(kAlignment);
-  planner.memory = plan("superneurons", planner).floor;
+  planner.memory[Tier::device] = Bytes(kAlignment);
+  planner.memory[Tier::device] = plan("superneurons", planner).floor;
   const Plan made = *plan("superneurons", planner).plan;
   const std::vector<bool> rested = rest_in_host(made);
   EXPECT_NE(std::count(rested.begin(), rested.end(), true), 0);

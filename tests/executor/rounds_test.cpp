@@ -1,6 +1,6 @@
 // Batches cut into sub-batches: gradients add up to those of the whole batch, whatever the size of
 // the sub-batches and whichever policy plans the rounds.
-#include "planner/rounds.h"
+#include "planner/search/rounds.h"
 
 #include <gtest/gtest.h>
 
@@ -36,10 +36,9 @@ class Rounds : public testing::TestWithParam<Case> {
 
   [[nodiscard]] PlanResult cut(const Backend& backend, std::string_view policy, const StepOptions& options,
                                std::int64_t sub_batch, std::optional<Bytes> memory = {}) const {
-    PlannerOptions planner;
-    planner.memory = memory;
-    planner.sub_batch = sub_batch;
-    planner.allowed = Numerics::reordered;
+    PlanningContext planner;
+    planner.memory[Tier::device] = memory;
+    planner.batch = SubBatches{.samples = sub_batch};
     planner.cut = [&](std::int64_t samples, Part part) {
       StepOptions piece = options;
       piece.batch = samples;
@@ -57,7 +56,7 @@ class Rounds : public testing::TestWithParam<Case> {
     test::Job job(plan, backend);
     job.set_state(values_);
     loss = job.run(0, 4096);
-    EXPECT_EQ(job.executor().high_water(), summarize(plan).peak_bytes);
+    EXPECT_EQ(job.executor().high_water(), summarize(plan).peak[Tier::device]);
     test::ParameterValues result(values_.size());
     for (const Storage& storage : job.step().storages) {
       if (!storage.persistent || !storage.entry.valid()) continue;
@@ -138,8 +137,8 @@ TEST_P(Rounds, ComeBackFromAFile) {
 
 TEST_P(Rounds, AreRefusedUnlessAllowed) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
-  PlannerOptions planner;
-  planner.sub_batch = 1;
+  PlanningContext planner;
+  planner.batch = SubBatches{.allowed = Numerics::identical, .samples = 1};
   planner.cut = [](std::int64_t, Part) { return Step{}; };
   EXPECT_THROW((void)test::result_for(network_, *backend, "liveness", step_options(), planner), Error);
 }

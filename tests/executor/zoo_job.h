@@ -31,7 +31,7 @@ class ZooJob : public testing::TestWithParam<ZooCase> {
     baseline_ = job.state_hash();
   }
 
-  [[nodiscard]] PlanResult plan(std::string_view policy, const PlannerOptions& planner) const {
+  [[nodiscard]] PlanResult plan(std::string_view policy, const PlanningContext& planner) const {
     return result_for(network_, *backend_, policy, options_, planner);
   }
 
@@ -46,7 +46,7 @@ class ZooJob : public testing::TestWithParam<ZooCase> {
     const PlanSummary summary = summarize(job.plan());
     EXPECT_EQ(job.executor().copied_out(), summary.offloaded_bytes);
     EXPECT_EQ(job.executor().copied_in(), summary.prefetched_bytes);
-    EXPECT_EQ(job.executor().high_water(), summary.peak_bytes);
+    EXPECT_EQ(job.executor().high_water(), summary.peak[Tier::device]);
   }
 
   std::unique_ptr<Backend> backend_;

@@ -10,8 +10,13 @@
 #include "plan/checker.h"
 #include "plan/plan_json.h"
 #include "plan/summary.h"
-#include "planner/fusing.h"
 #include "planner/planner.h"
+#include "planner/policies/recursive.h"
+#include "planner/policies/sublinear.h"
+#include "planner/policies/superneurons.h"
+#include "planner/policy.h"
+#include "planner/search/fusing.h"
+#include "planner/vdnn/vdnn.h"
 #include "step/build.h"
 #include "support/offload.h"
 #include "support/random_network.h"
@@ -51,7 +56,7 @@ StepOptions random_options(std::uint32_t seed) {
 
 // Two steps from the same start; losses and every persistent value afterwards.
 Outcome execute(const Plan& plan, Backend& backend, bool guard) {
-  Arena arena(backend, summarize(plan).peak_bytes);
+  Arena arena(backend, summarize(plan).peak[Tier::device]);
   Bytes disk;
   for (const Phase& phase : plan.phases)
     for (const Residency& r : phase.residencies)
@@ -86,7 +91,7 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
                   .global_batch = batch_of(plan)});
     results.push_back({static_cast<float>(executor.metric().loss)});
   }
-  outcome.peak_as_planned = executor.high_water() == summarize(plan).peak_bytes;
+  outcome.peak_as_planned = executor.high_water() == summarize(plan).peak[Tier::device];
   for (const TensorId id : persistent) {
     std::vector<float> values(static_cast<std::size_t>(step.tensor(id).shape.elements()));
     executor.read(id, values);
@@ -125,19 +130,20 @@ struct Counts {
 constexpr std::size_t kMostPersistent = 512;  // storages of a random network
 
 // Every way to plan, with budgets from just above the floor up.
-PlannerOptions random_planner(const Step& step, std::mt19937& random) {
-  PlannerOptions options;
-  options.recursion = 1 + static_cast<std::int32_t>(random() % 3);
-  options.weigh_by_cost = random() % 2 == 0;
-  options.algorithms = static_cast<Algorithms>(random() % 2);
+PlanningContext random_planner(const Step& step, std::mt19937& random) {
+  PlanningContext options;
+  options.policy.set<RecursiveOptions>().kept = 1 + static_cast<std::int32_t>(random() % 3);
+  options.policy.set<SublinearOptions>().weigh_by_cost = random() % 2 == 0;
+  options.policy.set<VdnnOptions>().algorithms = static_cast<Algorithms>(random() % 2);
   if (random() % 3 == 0)
     for (const std::string& layer : step.layer_names)
-      options.mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
+      options.policy.set<SublinearOptions>().mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
   options.in_place = random() % 4 != 0;
-  options.recompute = static_cast<Recompute>(random() % 4);
-  options.cache = random() % 3 != 0;
-  options.replacement = static_cast<Replacement>(random() % 4);
-  if (random() % 4 == 0) options.checkpoints = {LayerKind::convolution, LayerKind::concat};
+  options.policy.set<SuperneuronsOptions>().recompute = static_cast<Recompute>(random() % 4);
+  options.policy.set<SuperneuronsOptions>().cache = random() % 3 != 0;
+  options.policy.set<SuperneuronsOptions>().replacement = static_cast<Replacement>(random() % 4);
+  if (random() % 4 == 0)
+    options.policy.set<SuperneuronsOptions>().checkpoints = {LayerKind::convolution, LayerKind::concat};
   // Everything that persists in host memory, some of it, or nothing: networks are too small for the planner to choose.
   const unsigned rests = random() % 4;
   if (rests < 2) {
@@ -150,11 +156,12 @@ PlannerOptions random_planner(const Step& step, std::mt19937& random) {
 
 // Now and then the batch may be cut, or has to be.
 void cut_at_random(const NetworkPtr& network, const Step& step, const Backend& backend, std::mt19937& random,
-                   PlannerOptions& options) {
+                   PlanningContext& options) {
   if (random() % 4 != 0) return;
-  options.allowed = Numerics::changed;
-  options.exact_batch_norm = step.options.rules == Rules::minimal && random() % 2 == 0;
-  if (random() % 2 == 0) options.sub_batch = 1 + static_cast<std::int64_t>(random() % 2);
+  SubBatches cut{.allowed = Numerics::changed};
+  cut.exact_batch_norm = step.options.rules == Rules::minimal && random() % 2 == 0;
+  if (random() % 2 == 0) cut.samples = 1 + static_cast<std::int64_t>(random() % 2);
+  options.batch = cut;
   options.cut = [network, given = step.options, &backend](std::int64_t samples, Part part) {
     StepOptions piece = given;
     StepChoice{given.fuse_limit, samples, part}.apply_to(piece);
@@ -166,7 +173,7 @@ void cut_at_random(const NetworkPtr& network, const Step& step, const Backend& b
 
 bool has_copies(const Plan& plan) {
   const auto& ops = plan.phases.front().ops;
-  return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::copy; });
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.is_copy(); });
 }
 
 bool has_resting(const Plan& plan) {
@@ -178,19 +185,19 @@ bool has_resting(const Plan& plan) {
 bool has_replays(const Plan& plan) {
   const Phase& phase = plan.phases.front();
   return std::any_of(phase.ops.begin(), phase.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::run && phase.step->task(op.task).kind == TaskKind::replay;
+    return op.is_run() && phase.step->task(op.run().task).kind == TaskKind::replay;
   });
 }
 
 // A plan that moves things, with less host memory than that takes, and a disk.
-std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlannerOptions options,
+std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlanningContext options,
                             Bytes host, std::mt19937& random) {
-  options.host_memory = Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
-  options.disk_memory = Bytes(std::int64_t{1} << 40);
+  options.memory[Tier::host] = Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
+  options.memory[Tier::disk] = Bytes(std::int64_t{1} << 40);
   const PlanResult result = make_plan(policy, step, cost, options);
   if (result.plan) return result.plan;
   // Infeasible says what is feasible.
-  options.host_memory = result.host_floor;
+  options.memory[Tier::host] = result.floor[Tier::host];
   return make_plan(policy, step, cost, options).plan;
 }
 
@@ -219,13 +226,14 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
     ++counts.executed;
   };
   for (const Policy& policy : policies()) {
-    PlannerOptions options = random_planner(step, random);
+    PlanningContext options = random_planner(step, random);
     cut_at_random(network, step, backend, random, options);
-    options.memory = budget;
+    options.memory[Tier::device] = budget;
     PlanResult result = make_plan(policy, step, cost, options);
-    expect(result.plan.has_value() == (result.floor <= budget), seed, policy.name, "feasible is not floor <= budget");
+    expect(result.plan.has_value() == (result.floor[Tier::device] <= budget), seed, policy.name,
+           "feasible is not floor <= budget");
     if (random() % 3 == 0) {
-      options.memory = result.floor;
+      options.memory[Tier::device] = result.floor[Tier::device];
       result = make_plan(policy, step, cost, options);
       expect(result.plan.has_value(), seed, policy.name, "the floor is not feasible");
     }
@@ -237,13 +245,14 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
     ++counts.planned;
     if (has_resting(*result.plan)) ++counts.resting;
     if (sub_batch_of(*result.plan) < batch_of(*result.plan)) ++counts.cut;
-    expect(summarize(*result.plan).peak_bytes <= *options.memory, seed, policy.name, "peak above the budget");
+    expect(summarize(*result.plan).peak[Tier::device] <= *options.memory[Tier::device], seed, policy.name,
+           "peak above the budget");
     expect(check(plan_from_json(to_json(*result.plan))).empty(), seed, policy.name, "not valid after a round trip");
     if (run) run_and_compare(*result.plan, policy.name);
     if (has_copies(*result.plan)) {
       ++counts.moving;
       const std::optional<Plan> to_disk =
-          spilled(policy, step, cost, options, summarize(*result.plan).host_peak_bytes, random);
+          spilled(policy, step, cost, options, summarize(*result.plan).peak[Tier::host], random);
       expect(to_disk.has_value(), seed, policy.name, "infeasible with the host memory it asked for, and a disk");
       if (to_disk && run) run_and_compare(*to_disk, "spilled");
       continue;

@@ -45,16 +45,14 @@ TEST_P(CudaRounds, TrainLikeTheWholeBatch) {
   std::vector<std::vector<float>> before;
   for (std::size_t p = 0; p < network->parameters.size(); ++p) before.push_back(whole->parameter(ParameterId(p)));
   const auto wanted = train_once(*whole, kBatch);
-  options.planner.sub_batch = GetParam().sub_batch;
-  options.planner.allowed = Numerics::reordered;
-  options.planner.exact_batch_norm = GetParam().exact;
+  options.planner.batch = SubBatches{.exact_batch_norm = GetParam().exact, .samples = GetParam().sub_batch};
   for (const char* policy : {"liveness", "superneurons", "modnn", "auto"}) {
     SCOPED_TRACE(policy);
     options.policy = policy;
     const SessionPtr cut = open_session(network, {{kBatch, true}}, options);
     EXPECT_EQ(cut->plan({kBatch, true}).numerics, Numerics::reordered);
     const auto found = train_once(*cut, kBatch);
-    EXPECT_EQ(cut->executor({kBatch, true}).high_water(), summarize(cut->plan({kBatch, true})).peak_bytes);
+    EXPECT_EQ(cut->executor({kBatch, true}).high_water(), summarize(cut->plan({kBatch, true})).peak[Tier::device]);
     EXPECT_TRUE(cut->executor({kBatch, true}).is_recorded());
     double difference = 0, moved = 0;
     for (std::size_t p = 0; p < wanted.size(); ++p)

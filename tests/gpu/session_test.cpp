@@ -4,6 +4,7 @@
 
 #include "backend/task_runner.h"
 #include "executor/measure.h"
+#include "planner/policies/superneurons.h"
 #include "train/small_session.h"
 #include "zoo/zoo.h"
 
@@ -40,7 +41,7 @@ void expect_as_planned(Session& session, const StepVariant& variant) {
   const PlanSummary summary = summarize(session.plan(variant));
   const Executor& executor = session.executor(variant);
   EXPECT_TRUE(executor.is_recorded());
-  EXPECT_EQ(executor.high_water(), summary.peak_bytes);
+  EXPECT_EQ(executor.high_water(), summary.peak[Tier::device]);
   EXPECT_EQ(executor.copied_out(), summary.offloaded_bytes);
   EXPECT_EQ(executor.copied_in(), summary.prefetched_bytes);
 }
@@ -81,7 +82,7 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
   const SessionPtr liveness = open_session(network_, {kVariant}, options_for("liveness"));
   EXPECT_EQ(train(*liveness, kVariant), wanted);
   expect_as_planned(*liveness, kVariant);
-  const std::int64_t top = summarize(liveness->plan(kVariant)).peak_bytes.count();
+  const std::int64_t top = summarize(liveness->plan(kVariant)).peak[Tier::device].count();
 
   struct Technique {
     std::string policy;
@@ -95,21 +96,21 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
         Technique{"superneurons", Recompute::cost_aware, true}, Technique{"superneurons", Recompute::cost_aware, false},
         Technique{"modnn", Recompute::cost_aware, true}, Technique{"auto", Recompute::cost_aware, true}}) {
     SessionOptions options = options_for(technique.policy);
-    options.planner.recompute = technique.recompute;
-    options.planner.cache = technique.cache;
-    options.planner.memory = Bytes(1);
+    options.planner.policy.set<SuperneuronsOptions>().recompute = technique.recompute;
+    options.planner.policy.set<SuperneuronsOptions>().cache = technique.cache;
+    options.planner.memory[Tier::device] = Bytes(1);
     auto refused = open(options);
     ASSERT_TRUE(std::holds_alternative<PlanResult>(refused));
     const std::int64_t floor = std::get<PlanResult>(refused).floor.count();
     for (const int percent : {0, 25, 75}) {
       SCOPED_TRACE(fmt::format("{} {} at {}%", technique.policy, recompute_name(technique.recompute), percent));
-      options.planner.memory = Bytes(floor + std::max<std::int64_t>(top - floor, 0) / 100 * percent);
+      options.planner.memory[Tier::device] = Bytes(floor + std::max<std::int64_t>(top - floor, 0) / 100 * percent);
       auto opened = open(options);
       ASSERT_TRUE(std::holds_alternative<SessionPtr>(opened));
       Session& session = *std::get<SessionPtr>(opened);
       EXPECT_EQ(train(session, kVariant), wanted);
       expect_as_planned(session, kVariant);
-      EXPECT_LE(session.arena_bytes(), *options.planner.memory);
+      EXPECT_LE(session.arena_bytes(), *options.planner.memory[Tier::device]);
       const PlanSummary summary = summarize(session.plan(kVariant));
       moved = moved || !summary.offloaded_bytes.is_zero();
       recomputed = recomputed || summary.recomputed_tasks > 0;
@@ -160,9 +161,9 @@ TEST_F(CudaTraining, LearnsTheDigits) {
   const std::vector<StepVariant> variants = training_variants(options, *data.train, data.validation.get());
   const NetworkPtr network = std::make_shared<const Network>(make_model("digits", std::nullopt));
   SessionOptions session_options = cuda_options("superneurons");
-  session_options.planner.memory = Bytes(1);
+  session_options.planner.memory[Tier::device] = Bytes(1);
   auto refused = Session::open(network, {variants.front()}, session_options);
-  session_options.planner.memory = std::get<PlanResult>(refused).floor;
+  session_options.planner.memory[Tier::device] = std::get<PlanResult>(refused).floor;
   const SessionPtr tight = open_session(network, variants, session_options);
   const SessionPtr roomy = open_session(network, variants, cuda_options("baseline"));
   const TrainingReport report = tide::train(*tight, options, *data.train, data.validation.get(), silent, stop);
@@ -178,7 +179,7 @@ TEST_F(CudaTraining, RunsOpByOpWhereAStepCannotBeRecorded) {
   const SessionPtr baseline = open_session(small_network(), {variant}, cuda_options("baseline"));
   run_steps(*baseline, 8, 3);
   SessionOptions options = cuda_options("offload");
-  options.planner.cache = false;
+  options.planner.policy.set<SuperneuronsOptions>().cache = false;
   options.executor.link_bytes_per_second = 1e9;
   const SessionPtr slowed = open_session(small_network(), {variant}, options);
   run_steps(*slowed, 8, 3);
@@ -186,11 +187,11 @@ TEST_F(CudaTraining, RunsOpByOpWhereAStepCannotBeRecorded) {
   EXPECT_GT(slowed->executor(variant).copied_out(), Bytes());
   EXPECT_EQ(slowed->weights_hash(), baseline->weights_hash());
   options.executor.link_bytes_per_second = 0;
-  options.planner.host_memory = Bytes(0);
-  options.planner.disk_memory = Bytes(1 << 30);
+  options.planner.memory[Tier::host] = Bytes(0);
+  options.planner.memory[Tier::disk] = Bytes(1 << 30);
   auto opened = Session::open(small_network(), {variant}, options);
   if (!std::holds_alternative<SessionPtr>(opened)) {  // what passes through needs some host memory
-    options.planner.host_memory = std::get<PlanResult>(opened).host_floor;
+    options.planner.memory[Tier::host] = std::get<PlanResult>(opened).floor[Tier::host];
     opened = Session::open(small_network(), {variant}, options);
   }
   Session& spilling = *std::get<SessionPtr>(opened);
@@ -200,7 +201,7 @@ TEST_F(CudaTraining, RunsOpByOpWhereAStepCannotBeRecorded) {
 
 TEST_F(CudaTraining, RecordsTimesInTheOrderOfThePlan) {
   SessionOptions options = cuda_options("offload");
-  options.planner.cache = false;
+  options.planner.policy.set<SuperneuronsOptions>().cache = false;
   options.executor.record = true;
   const StepVariant variant{8, true};
   const SessionPtr session = open_session(small_network(), {variant}, options);

@@ -19,7 +19,7 @@ struct Damage {
   std::function<bool(Patient&)> apply;
 };
 
-bool is_copy(const Op& op, Lane lane) { return op.kind == OpKind::copy && op.lane == lane; }
+bool is_copy(const Op& op, Lane lane) { return op.is_copy() && op.lane == lane; }
 
 // Drops from `op` everything that orders it behind `target`, directly or through others.
 void unorder(Patient& p, std::size_t op, std::int32_t target) {
@@ -92,7 +92,7 @@ std::vector<Damage> damages() {
       {"AddressBeyondBudget",
        [](Patient& p) {
          const auto found = p.transient_stays();
-         p.stays()[found[p.pick(found.size())]].address = *p.plan.memory;
+         p.stays()[found[p.pick(found.size())]].address = *p.plan.memory[Tier::device];
          return true;
        }},
       {"LateFree",
@@ -171,20 +171,20 @@ std::vector<Damage> damages() {
        }},
       {"TaskDropped",
        [](Patient& p) {
-         const auto found = p.ops_where([](const Op& op) { return op.kind == OpKind::run; });
+         const auto found = p.ops_where([](const Op& op) { return op.is_run(); });
          p.remove_op(found[p.pick(found.size())]);
          return true;
        }},
       {"TaskTwice",
        [](Patient& p) {
-         const auto found = p.ops_where([](const Op& op) { return op.kind == OpKind::run; });
+         const auto found = p.ops_where([](const Op& op) { return op.is_run(); });
          p.ops().push_back(p.ops()[found[p.pick(found.size())]]);
          return true;
        }},
       {"TaskReplacedByAnother",
        [](Patient& p) {
-         const auto found = p.ops_where([](const Op& op) { return op.kind == OpKind::run; });
-         p.ops()[found[0]].task = p.ops()[found.back()].task;
+         const auto found = p.ops_where([](const Op& op) { return op.is_run(); });
+         p.ops()[found[0]].run().task = p.ops()[found.back()].run().task;
          return true;
        }},
       {"TasksSwapped",
@@ -192,12 +192,12 @@ std::vector<Damage> damages() {
          for (std::size_t i = 0; i + 1 < p.ops().size(); ++i) {
            Op& a = p.ops()[i];
            Op& b = p.ops()[i + 1];
-           if (a.kind != OpKind::run || b.kind != OpKind::run) continue;
-           for (const Operand& made : p.step->operands_of(a.task))
-             for (const Operand& used : p.step->operands_of(b.task))
+           if (!a.is_run() || !b.is_run()) continue;
+           for (const Operand& made : p.step->operands_of(a.run().task))
+             for (const Operand& used : p.step->operands_of(b.run().task))
                if (made.access == Access::write && used.access == Access::read && made.tensor == used.tensor) {
-                 std::swap(a.task, b.task);
-                 std::swap(a.workspace, b.workspace);
+                 std::swap(a.run().task, b.run().task);
+                 std::swap(a.run().workspace, b.run().workspace);
                  return true;
                }
          }
@@ -205,44 +205,43 @@ std::vector<Damage> damages() {
        }},
       {"TaskOutOfRange",
        [](Patient& p) {
-         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].task =
-             TaskId(p.step->tasks.size());
+         p.ops()[p.ops_where([](const Op& op) { return op.is_run(); })[0]].run().task = TaskId(p.step->tasks.size());
          return true;
        }},
       {"AlgorithmOutOfRange",
        [](Patient& p) {
-         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].algorithm = 9;
+         p.ops()[p.ops_where([](const Op& op) { return op.is_run(); })[0]].run().algorithm = 9;
          return true;
        }},
       {"WorkspaceOntoTensor",
        [](Patient& p) {
          const auto found = p.ops_where([&](const Op& op) {
-           return op.kind == OpKind::run && !p.step->algorithms_of(op.task)[op.algorithm].workspace.is_zero();
+           return op.is_run() && !p.step->algorithms_of(op.run().task)[op.run().algorithm].workspace.is_zero();
          });
          p.ops()[found[p.pick(found.size())]].workspace = Bytes(0);
          return true;
        }},
       {"WorkspaceUnaligned",
        [](Patient& p) {
-         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].workspace += Bytes(8);
+         p.ops()[p.ops_where([](const Op& op) { return op.is_run(); })[0]].run().workspace += Bytes(8);
          return true;
        }},
       {"WorkspaceBeyondBudget",
        [](Patient& p) {
          const auto found = p.ops_where([&](const Op& op) {
-           return op.kind == OpKind::run && !p.step->algorithms_of(op.task)[op.algorithm].workspace.is_zero();
+           return op.is_run() && !p.step->algorithms_of(op.run().task)[op.run().algorithm].workspace.is_zero();
          });
-         p.ops()[found[p.pick(found.size())]].workspace = *p.plan.memory;
+         p.ops()[found[p.pick(found.size())]].workspace = *p.plan.memory[Tier::device];
          return true;
        }},
       {"WorkspaceGrown",
        [](Patient& p) {
-         p.step->algorithm_sets[1][0].workspace = Bytes(p.plan.memory->count());
+         p.step->algorithm_sets[1][0].workspace = Bytes(p.plan.memory[Tier::device]->count());
          return true;
        }},
       {"RunOnACopyLane",
        [](Patient& p) {
-         p.ops()[p.ops_where([](const Op& op) { return op.kind == OpKind::run; })[0]].lane = Lane::in;
+         p.ops()[p.ops_where([](const Op& op) { return op.is_run(); })[0]].lane = Lane::in;
          return true;
        }},
       {"CopyOutDropped",
@@ -262,22 +261,22 @@ std::vector<Damage> damages() {
       {"CopyOfAnotherStorage",
        [](Patient& p) {
          const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::in); });
-         if (found.size() < 2 || p.ops()[found[0]].storage == p.ops()[found[1]].storage) return false;
-         std::swap(p.ops()[found[0]].storage, p.ops()[found[1]].storage);
+         if (found.size() < 2 || p.ops()[found[0]].copy().storage == p.ops()[found[1]].copy().storage) return false;
+         std::swap(p.ops()[found[0]].copy().storage, p.ops()[found[1]].copy().storage);
          return true;
        }},
       {"CopyStraightToDisk",
        [](Patient& p) {
          const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
          if (found.empty()) return false;
-         p.ops()[found[0]].to = Tier::disk;
+         p.ops()[found[0]].copy().to = Tier::disk;
          return true;
        }},
       {"CopyTurnedAround",
        [](Patient& p) {
          const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
          if (found.empty()) return false;
-         std::swap(p.ops()[found[0]].from, p.ops()[found[0]].to);
+         std::swap(p.ops()[found[0]].copy().from, p.ops()[found[0]].copy().to);
          return true;
        }},
       {"HostAddressOntoAnother",
@@ -293,13 +292,13 @@ std::vector<Damage> damages() {
        }},
       {"HostBudgetTooSmall",
        [](Patient& p) {
-         if (p.plan.host_memory->is_zero()) return false;
-         p.plan.host_memory = *p.plan.host_memory - Bytes(kAlignment);
+         if (p.plan.memory[Tier::host]->is_zero()) return false;
+         p.plan.memory[Tier::host] = *p.plan.memory[Tier::host] - Bytes(kAlignment);
          return true;
        }},
       {"BudgetTooSmall",
        [](Patient& p) {
-         p.plan.memory = *p.plan.memory - Bytes(kAlignment);
+         p.plan.memory[Tier::device] = *p.plan.memory[Tier::device] - Bytes(kAlignment);
          return true;
        }},
       {"ParameterNowhereAtTheStart",
@@ -324,17 +323,17 @@ std::vector<Damage> damages() {
       {"UpdateBeforeBackwardData",
        [](Patient& p) {  // the stale value: a task would read weights of the next step
          for (std::size_t i = 0; i < p.ops().size(); ++i) {
-           if (p.ops()[i].kind != OpKind::run || p.step->task(p.ops()[i].task).kind != TaskKind::update) continue;
+           if (!p.ops()[i].is_run() || p.step->task(p.ops()[i].run().task).kind != TaskKind::update) continue;
            TensorId written;
-           for (const Operand& operand : p.step->operands_of(p.ops()[i].task))
+           for (const Operand& operand : p.step->operands_of(p.ops()[i].run().task))
              if (operand.role == Role::weight && operand.access == Access::write) written = operand.tensor;
            for (std::size_t j = 0; j < i; ++j) {
-             if (p.ops()[j].kind != OpKind::run) continue;
-             for (const Operand& operand : p.step->operands_of(p.ops()[j].task))
+             if (!p.ops()[j].is_run()) continue;
+             for (const Operand& operand : p.step->operands_of(p.ops()[j].run().task))
                if (operand.access == Access::read &&
                    p.step->tensor(operand.tensor).storage == p.step->tensor(written).storage) {
-                 std::swap(p.ops()[i].task, p.ops()[j].task);
-                 std::swap(p.ops()[i].algorithm, p.ops()[j].algorithm);
+                 std::swap(p.ops()[i].run().task, p.ops()[j].run().task);
+                 std::swap(p.ops()[i].run().algorithm, p.ops()[j].run().algorithm);
                  return true;
                }
            }
@@ -369,17 +368,16 @@ std::vector<Damage> damages() {
       {"SumsOutOfTurn",
        [](Patient& p) {
          std::vector<std::size_t> adders;
-         for (const std::size_t i : p.ops_where([](const Op& op) { return op.kind == OpKind::run; }))
-           for (const Operand& operand : p.step->operands_of(p.ops()[i].task))
+         for (const std::size_t i : p.ops_where([](const Op& op) { return op.is_run(); }))
+           for (const Operand& operand : p.step->operands_of(p.ops()[i].run().task))
              if (operand.access == Access::accumulate) adders.push_back(i);
          for (const std::size_t i : adders)
            for (std::size_t j = 0; j < i; ++j)
-             for (const Operand& earlier :
-                  p.step->operands_of(p.ops()[j].kind == OpKind::run ? p.ops()[j].task : TaskId(0)))
-               for (const Operand& later : p.step->operands_of(p.ops()[i].task))
-                 if (p.ops()[j].kind == OpKind::run && earlier.access == Access::write &&
-                     later.access == Access::accumulate && earlier.tensor == later.tensor) {
-                   std::swap(p.ops()[i].task, p.ops()[j].task);
+             for (const Operand& earlier : p.step->operands_of(p.ops()[j].is_run() ? p.ops()[j].run().task : TaskId(0)))
+               for (const Operand& later : p.step->operands_of(p.ops()[i].run().task))
+                 if (p.ops()[j].is_run() && earlier.access == Access::write && later.access == Access::accumulate &&
+                     earlier.tensor == later.tensor) {
+                   std::swap(p.ops()[i].run().task, p.ops()[j].run().task);
                    return true;
                  }
          return false;
@@ -406,7 +404,7 @@ std::vector<Damage> damages() {
        [](Patient& p) {
          const auto found = p.transient_stays();
          Storage& storage = p.step->storages[p.stays()[found[p.pick(found.size())]].storage.index()];
-         storage.bytes = *p.plan.memory;
+         storage.bytes = *p.plan.memory[Tier::device];
          return true;
        }},
       {"OperandOutOfRange",

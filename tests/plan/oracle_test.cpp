@@ -5,6 +5,7 @@
 #include "plan/checker.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/offload.h"
 #include "support/random_network.h"
@@ -54,19 +55,19 @@ std::vector<Box> boxes_of(const Phase& phase) {
       const auto op = static_cast<std::int32_t>(i);
       if (op < r.first || op > r.last) continue;
       bool touches = op == r.first || op == r.last;
-      if (phase.ops[i].kind == OpKind::copy)
-        touches = touches || phase.ops[i].storage == r.storage;
+      if (phase.ops[i].is_copy())
+        touches = touches || phase.ops[i].copy().storage == r.storage;
       else if (r.tier == Tier::device)
-        for (const Operand& operand : phase.step->operands_of(phase.ops[i].task))
+        for (const Operand& operand : phase.step->operands_of(phase.ops[i].run().task))
           touches = touches || phase.step->tensor(operand.tensor).storage == r.storage;
       if (touches) box.ops.push_back(i);
     }
     boxes.push_back(std::move(box));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (phase.ops[i].kind != OpKind::run) continue;
-    const Bytes workspace = phase.step->algorithms_of(phase.ops[i].task)[phase.ops[i].algorithm].workspace;
-    const std::int64_t begin = phase.ops[i].workspace.count();
+    if (!phase.ops[i].is_run()) continue;
+    const Bytes workspace = phase.step->algorithms_of(phase.ops[i].run().task)[phase.ops[i].run().algorithm].workspace;
+    const std::int64_t begin = phase.ops[i].run().workspace.count();
     boxes.push_back({{i}, false, false, Tier::device, begin, begin + workspace.aligned().count()});
   }
   return boxes;
@@ -104,7 +105,7 @@ TEST(CheckerOracle, SweepAgreesWithBruteForce) {
     const PlanResult result = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});
     int moved = 0;
     Plan plan = testing_support::with_offloads(*result.plan, seed, 50, moved);
-    plan.memory.reset();
+    plan.memory[Tier::device].reset();
     std::mt19937 random(seed);
     // Addresses and waits perturbed a little: some plans stay valid, some do not.
     for (int change = static_cast<int>(random() % 3); change > 0; --change) {

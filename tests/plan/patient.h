@@ -6,6 +6,7 @@
 
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/offload.h"
 #include "support/random_network.h"
@@ -67,7 +68,7 @@ inline Patient patient(std::uint32_t seed) {
   const PlanResult result = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});
   int moved = 0;
   Patient made{with_offloads(*result.plan, seed, 60, moved), nullptr, std::mt19937(seed)};
-  made.plan.memory = summarize(made.plan).peak_bytes;
+  made.plan.memory[Tier::device] = summarize(made.plan).peak[Tier::device];
   made.step = std::make_shared<Step>(*made.phase().step);
   made.phase().step = made.step;
   return made;

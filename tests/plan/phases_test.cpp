@@ -6,6 +6,7 @@
 
 #include "plan/checker.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/random_network.h"
 
@@ -18,9 +19,8 @@ Plan rounds_of(std::uint32_t seed, std::int64_t batch, std::int64_t sub_batch) {
   options.batch = batch;
   options.optimizer.kind = OptimizerKind::adam;
   options.optimizer.clip_norm = seed % 2 == 0 ? 0.5 : 0;
-  PlannerOptions planner;
-  planner.sub_batch = sub_batch;
-  planner.allowed = Numerics::changed;
+  PlanningContext planner;
+  planner.batch = SubBatches{.allowed = Numerics::changed, .samples = sub_batch};
   planner.cut = [&](std::int64_t samples, Part part) {
     StepOptions piece = options;
     piece.batch = samples;
@@ -79,7 +79,7 @@ TEST(Phases, EveryDamageIsFound) {
       {"parameters and gradients somewhere else", FindingKind::bad_exit,
        [](Plan& p) {
          for (Residency& r : p.phases[1].residencies) r.address += Bytes(kAlignment);
-         for (Op& op : p.phases[1].ops) op.workspace += Bytes(kAlignment);
+         for (Op& op : p.phases[1].ops) op.run().workspace += Bytes(kAlignment);
        }},
       {"parameters of another shape", FindingKind::bad_exit,
        [](Plan& p) {

@@ -9,6 +9,7 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/offload.h"
 #include "support/random_network.h"
@@ -33,7 +34,7 @@ TEST(PlanJson, RoundTripIsExact) {
     const Plan again = plan_from_json(text);
     EXPECT_EQ(to_json(again), text);
     EXPECT_TRUE(check(again).empty());
-    EXPECT_EQ(summarize(again).peak_bytes, summarize(plan).peak_bytes);
+    EXPECT_EQ(summarize(again).peak[Tier::device], summarize(plan).peak[Tier::device]);
     const RooflineModel cost(generic_cpu());
     EXPECT_EQ(simulate(again, cost).seconds, simulate(plan, cost).seconds);
   }

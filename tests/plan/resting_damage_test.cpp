@@ -4,6 +4,7 @@
 
 #include "plan/checker.h"
 #include "plan/patient.h"
+#include "planner/policy.h"
 
 namespace tide {
 namespace {
@@ -15,11 +16,11 @@ Patient resting_patient(std::uint32_t seed) {
   options.batch = 2;
   options.optimizer.kind = OptimizerKind::adam;
   const Step step = build_step(testing_support::random_network(seed), options);
-  PlannerOptions planner;
+  PlanningContext planner;
   planner.rest_in_host.emplace(step.storages.size(), true);
   const RooflineModel cost(generic_cpu());
-  planner.memory = Bytes(kAlignment);
-  planner.memory = make_plan(find_policy("superneurons"), step, cost, planner).floor;
+  planner.memory[Tier::device] = Bytes(kAlignment);
+  planner.memory[Tier::device] = make_plan(find_policy("superneurons"), step, cost, planner).floor;
   Patient made{*make_plan(find_policy("superneurons"), step, cost, planner).plan, nullptr, std::mt19937(seed)};
   made.step = std::make_shared<Step>(*made.phase().step);
   made.phase().step = made.step;
@@ -27,7 +28,7 @@ Patient resting_patient(std::uint32_t seed) {
 }
 
 bool is_copy(const Patient& p, const Op& op, Tier to) {
-  return op.kind == OpKind::copy && op.to == to && p.step->storage(op.storage).persistent;
+  return op.is_copy() && op.copy().to == to && p.step->storage(op.copy().storage).persistent;
 }
 
 // A copy of something that rests to the given tier.
@@ -68,8 +69,8 @@ TEST(RestingDamage, TheOldValueIsWrittenBack) {
       [](Patient& p) {
         for (std::size_t i = 1; i < p.ops().size(); ++i) {
           Op& before = p.ops()[i - 1];
-          if (!is_copy(p, p.ops()[i], Tier::host) || before.kind != OpKind::run ||
-              p.step->task(before.task).kind != TaskKind::update)
+          if (!is_copy(p, p.ops()[i], Tier::host) || !before.is_run() ||
+              p.step->task(before.run().task).kind != TaskKind::update)
             continue;
           before.waits.clear();
           p.ops()[i].waits.clear();

@@ -9,11 +9,13 @@
 #include "cost/devices.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
-#include "planner/live_profile.h"
-#include "planner/lower_bound.h"
+#include "planner/bound/lower_bound.h"
+#include "planner/draft/max_tree.h"
+#include "planner/joint/segments.h"
 #include "planner/planner.h"
-#include "planner/segments.h"
+#include "planner/policy.h"
+#include "planner/search/fusing.h"
+#include "planner/search/search.h"
 #include "step/build.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
@@ -67,7 +69,7 @@ Step step_for(const Case& row, const Device& device) {
 
 PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost, std::optional<Bytes> memory) {
   PlannerOptions options;
-  options.memory = memory;
+  options.memory[Tier::device] = memory;
   return make_plan(find_policy(policy), step, cost, options);
 }
 
@@ -85,7 +87,7 @@ TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
                        kAlignment);
     const PlanResult best = plan("auto", step, cost, memory);
     ASSERT_TRUE(best.plan) << ninths;
-    EXPECT_LE(summarize(*best.plan).peak_bytes, memory);
+    EXPECT_LE(summarize(*best.plan).peak[Tier::device], memory);
     const double seconds = simulate(*best.plan, cost).seconds;
     for (const Policy& policy : policies()) {
       if (policy.name == "auto") continue;
@@ -140,7 +142,7 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
     const std::int64_t peak = plan("liveness", step, cost, {}).floor.count();
     for (const std::int64_t percent : {95, 90, 85, 80, 75, 70, 65, 60, 53, 45}) {
       PlannerOptions options;
-      options.memory = Bytes(peak / 100 * percent);
+      options.memory[Tier::device] = Bytes(peak / 100 * percent);
       const PlanResult result = make_plan(find_policy("auto"), step, cost, options);
       if (result.plan)
         gaps.push_back(simulate(*result.plan, cost).seconds / lower_bound(step, cost, options).seconds - 1);
@@ -167,14 +169,14 @@ TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
     return step;
   };
   PlannerOptions options;
-  options.memory = Bytes(std::int64_t{12} << 30);
-  const PlanResult result = make_fused_plan(find_policy("auto"), build, cost, options);
+  options.memory[Tier::device] = Bytes(std::int64_t{12} << 30);
+  const PlanResult result = search_plan(find_policy("auto"), build, cost, options);
   ASSERT_TRUE(result.plan);
   // Half of the memory of an unlimited step for a tenth of its time.
   EXPECT_LE(simulate(*result.plan, cost).seconds, 1.1 * ideal_seconds(build({}), cost));
   // Without host memory nothing moves, and it still fits.
-  options.host_memory = Bytes();
-  const PlanResult alone = make_fused_plan(find_policy("auto"), build, cost, options);
+  options.memory[Tier::host] = Bytes();
+  const PlanResult alone = search_plan(find_policy("auto"), build, cost, options);
   ASSERT_TRUE(alone.plan);
   EXPECT_TRUE(summarize(*alone.plan).offloaded_bytes.is_zero());
   EXPECT_GT(summarize(*alone.plan).recomputed_tasks, 0);
@@ -187,11 +189,11 @@ TEST(Auto, RandomGraphsFitWhereverAnyPolicyDoes) {
     const Step step = build_step(std::make_shared<Network>(random.make(4 + static_cast<int>(seed % 29))),
                                  {.batch = 1 + seed % 5, .fuse = seed % 2 == 0});
     PlannerOptions options;
-    options.memory = Bytes(kAlignment);
+    options.memory[Tier::device] = Bytes(kAlignment);
     const Bytes floor = make_plan(find_policy("auto"), step, cost, options).floor;
-    options.memory = floor;
+    options.memory[Tier::device] = floor;
     EXPECT_TRUE(make_plan(find_policy("auto"), step, cost, options).plan) << seed;
-    options.memory = floor - Bytes(kAlignment);
+    options.memory[Tier::device] = floor - Bytes(kAlignment);
     for (const Policy& policy : policies())
       EXPECT_FALSE(make_plan(policy, step, cost, options).plan) << policy.name << " " << seed;
   }

@@ -6,7 +6,8 @@
 #include <cmath>
 
 #include "plan/timeline.h"
-#include "planner/lower_bound.h"
+#include "planner/bound/lower_bound.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/random_network.h"
 
@@ -31,14 +32,14 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
     device.link_bytes_per_second = 1e9 * std::pow(4.0, seed % 5);
     const RooflineModel cost(device);
     PlannerOptions options;
-    options.memory = Bytes(kAlignment);
+    options.memory[Tier::device] = Bytes(kAlignment);
     const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor.count();
-    options.memory.reset();
+    options.memory[Tier::device].reset();
     const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
     if (peak <= floor || !ExactSearch::fits(step)) continue;
-    options.memory =
+    options.memory[Tier::device] =
         Bytes((floor + (peak - floor) * static_cast<std::int64_t>(1 + seed % 7) / 8) / kAlignment * kAlignment);
-    ExactSearch search(step, cost, *options.memory);
+    ExactSearch search(step, cost, *options.memory[Tier::device]);
     if (search.droppable() < 1 || search.droppable() > 10) continue;
     const double planned = simulate(*make_plan(find_policy("auto"), step, cost, options).plan, cost).seconds;
     const std::optional<double> shortest = search.shortest(planned, kMostStates);

@@ -13,6 +13,7 @@
 
 #include "network/builder.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 
 namespace tide {
@@ -53,7 +54,7 @@ std::map<std::string, Sets> live_sets(const Plan& plan) {
   for (const Storage& storage : step.storages) holds.push_back(storage.entry);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(phase.ops.size()); ++i) {
     const Op& op = phase.ops[static_cast<std::size_t>(i)];
-    Sets& sets = result[task_name(step, op.task)];
+    Sets& sets = result[task_name(step, op.run().task)];
     const auto alive = [&](std::int32_t before, std::int32_t after) {
       Names names;
       for (const Residency& r : phase.residencies)
@@ -62,7 +63,7 @@ std::map<std::string, Sets> live_sets(const Plan& plan) {
       return names;
     };
     sets.in = alive(i - 1, i);
-    for (const Operand& operand : step.operands_of(op.task))
+    for (const Operand& operand : step.operands_of(op.run().task))
       if (operand.access != Access::read) holds[step.tensor(operand.tensor).storage.index()] = operand.tensor;
     sets.out = alive(i, i + 1);
   }

@@ -4,6 +4,8 @@
 
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policies/superneurons.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -77,8 +79,8 @@ TEST_P(GoldenTechniques, Match) {
   Step step = build_step(std::make_shared<Network>(make_model(GetParam().model)),
                          {.batch = GetParam().batch, .rules = Rules::superneurons, .training = true, .optimizer = {}});
   PlannerOptions options;
-  options.recompute = GetParam().recompute;
-  options.cache = false;
+  options.policy.set<SuperneuronsOptions>().recompute = GetParam().recompute;
+  options.policy.set<SuperneuronsOptions>().cache = false;
   const PlanSummary result = summarize(
       *make_plan(find_policy(GetParam().policy), std::move(step), RooflineModel(generic_cpu()), options).plan);
   EXPECT_EQ(result.recomputed_tasks, GetParam().recomputed);

@@ -1,5 +1,5 @@
 // The lower bound is one: no plan of any policy beats it. And it is worth having.
-#include "planner/lower_bound.h"
+#include "planner/bound/lower_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,9 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
-#include "planner/linear_program.h"
+#include "planner/bound/linear_program.h"
+#include "planner/policy.h"
+#include "planner/search/fusing.h"
 #include "step/build.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
@@ -61,13 +62,13 @@ TEST(LinearProgram, NoFeasiblePointIsBelowTheBoundOfAnyMultipliers) {
 int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOptions& base, int budgets,
                        const std::string& what) {
   PlannerOptions options = base;
-  options.memory = Bytes(kAlignment);
+  options.memory[Tier::device] = Bytes(kAlignment);
   const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor.count();
-  options.memory.reset();
+  options.memory[Tier::device].reset();
   const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
   int telling = 0;
   for (int k = 0; k < budgets; ++k) {
-    options.memory = Bytes((floor + (peak - floor) * k / budgets) / kAlignment * kAlignment);
+    options.memory[Tier::device] = Bytes((floor + (peak - floor) * k / budgets) / kAlignment * kAlignment);
     const LowerBound bound = lower_bound(step, cost, options);
     if (bound.seconds > 1.001 * ideal_seconds(step, cost)) ++telling;
     for (const Policy& policy : policies()) {
@@ -93,7 +94,7 @@ TEST(LowerBound, HoldsOnRandomNetworks) {
                                  {.batch = 1 + 3 * (seed % 5), .fuse = seed % 2 == 0});
     PlannerOptions options;
     options.parameters = seed % 5 == 0 ? Parameters::automatic : Parameters::device;
-    if (seed % 7 == 0) options.host_memory = Bytes();
+    if (seed % 7 == 0) options.memory[Tier::host] = Bytes();
     telling += expect_bound_holds(step, cost, options, 5, "seed " + std::to_string(seed));
   }
   EXPECT_GE(telling, has_solver() ? 80 : 0);
@@ -147,15 +148,15 @@ TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
   const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
   double before = ideal;
   for (const std::int64_t percent : {80, 60, 40}) {
-    options.memory = Bytes(peak / 100 * percent);
+    options.memory[Tier::device] = Bytes(peak / 100 * percent);
     const LowerBound bound = lower_bound(step, cost, options);
     EXPECT_TRUE(bound.solved);
     EXPECT_GE(bound.seconds, before * 1.005);
     before = bound.seconds;
     // And without host memory no less.
-    options.host_memory = Bytes();
+    options.memory[Tier::host] = Bytes();
     EXPECT_GE(lower_bound(step, cost, options).seconds, before * (1 - kRounding));
-    options.host_memory.reset();
+    options.memory[Tier::host].reset();
   }
 }
 

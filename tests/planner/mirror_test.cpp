@@ -1,5 +1,5 @@
 // Recomputation by mirror counts, and the policies made of it. Every plan here has passed the checker.
-#include "planner/mirror.h"
+#include "planner/replay/mirror.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,12 @@
 #include "cost/devices.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/in_place.h"
+#include "planner/draft/in_place.h"
 #include "planner/planner.h"
-#include "planner/split_points.h"
+#include "planner/policies/recursive.h"
+#include "planner/policies/sublinear.h"
+#include "planner/policy.h"
+#include "planner/replay/split_points.h"
 #include "step/build.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
@@ -45,8 +48,8 @@ std::map<std::string, int> replays(const Plan& plan) {
   std::map<std::string, int> result;
   const Phase& phase = plan.phases.front();
   for (const Op& op : phase.ops)
-    if (op.kind == OpKind::run && phase.step->task(op.task).kind == TaskKind::replay)
-      ++result[phase.step->layer_names[phase.step->task(op.task).layer.index()]];
+    if (op.is_run() && phase.step->task(op.run().task).kind == TaskKind::replay)
+      ++result[phase.step->layer_names[phase.step->task(op.run().task).layer.index()]];
   return result;
 }
 
@@ -63,11 +66,11 @@ TEST(Mirror, RunsLayersAgainAsOftenAsTheirCountsSay) {
 TEST(Mirror, CountsOfTheOptionsGoBeforeTheNetworksOwn) {
   const Step step = build_step(chain(4, {1, 0, 0, 0}), {.batch = 2});
   PlannerOptions options;
-  options.mirror = {{"c1", 0}, {"c2", 1}};
+  options.policy.set<SublinearOptions>().mirror = {{"c1", 0}, {"c2", 1}};
   EXPECT_EQ(replays(*plan("sublinear", step, options).plan), (std::map<std::string, int>{{"c2", 1}}));
-  options.mirror = {{"c1", 1'000'000'000}};
+  options.policy.set<SublinearOptions>().mirror = {{"c1", 1'000'000'000}};
   EXPECT_THROW((void)plan("sublinear", step, options), Error);
-  options.mirror = {{"c9", 1}};
+  options.policy.set<SublinearOptions>().mirror = {{"c9", 1}};
   try {
     (void)plan("sublinear", step, options);
     FAIL() << "a layer that is not there was accepted";
@@ -86,11 +89,13 @@ TEST(Mirror, TakesAnyCountsOnAnyGraph) {
     PlannerOptions options;
     std::mt19937 numbers(seed);
     for (std::size_t l = 1; l < step.layer_names.size(); ++l)
-      options.mirror.push_back({step.layer_names[l], static_cast<std::int32_t>(numbers() % 4)});
+      options.policy.set<SublinearOptions>().mirror.push_back(
+          {step.layer_names[l], static_cast<std::int32_t>(numbers() % 4)});
     const PlanResult result = plan("sublinear", step, options);
     ASSERT_TRUE(result.plan) << seed;
     for (const auto& [layer, times] : replays(*result.plan)) {
-      const auto given = std::find_if(options.mirror.begin(), options.mirror.end(),
+      const auto given = std::find_if(options.policy.set<SublinearOptions>().mirror.begin(),
+                                      options.policy.set<SublinearOptions>().mirror.end(),
                                       [&](const MirrorCount& m) { return m.layer == layer; });
       EXPECT_LE(times, given->count) << layer << " " << seed;
     }
@@ -129,7 +134,7 @@ TEST(DropCheap, KeepsConvolutionsAndProducts) {
     const Phase& phase = result.plan->phases.front();
     int again = 0;
     for (const Op& op : phase.ops) {
-      const Task& task = phase.step->task(op.task);
+      const Task& task = phase.step->task(op.run().task);
       if (task.kind != TaskKind::replay) continue;
       ++again;
       const LayerKind kind = phase.step->layer_kind(task);
@@ -176,13 +181,13 @@ TEST(Recursive, KeepsMoreOnEachLevelForLessTime) {
   int before = INT_MAX;
   for (const int kept : {1, 2, 4, 8}) {
     PlannerOptions options;
-    options.recursion = kept;
+    options.policy.set<RecursiveOptions>().kept = kept;
     const int again = summarize(*plan("recursive", step, options).plan).recomputed_tasks;
     EXPECT_LT(again, before) << kept;
     before = again;
   }
   PlannerOptions options;
-  options.recursion = 0;
+  options.policy.set<RecursiveOptions>().kept = 0;
   EXPECT_THROW((void)plan("recursive", step, options), Error);
 }
 
@@ -194,7 +199,7 @@ TEST(Sublinear, ThousandLayersInSevenGigabytes) {
   annotate_for(step, device);
   const auto planned = [&](std::string_view policy, std::optional<Bytes> memory) {
     PlannerOptions options;
-    options.memory = memory;
+    options.memory[Tier::device] = memory;
     return *make_plan(find_policy(policy), step, cost, options).plan;
   };
   const Plan baseline = planned("baseline", {});
@@ -216,7 +221,7 @@ std::int64_t feature_map_bytes(const Plan& plan) {
   for (const Storage& storage : phase.step->storages)
     if (!is_data(storage.tensor_class) && storage.tensor_class != TensorClass::input)
       others += storage.bytes.aligned().count();
-  return summarize(plan).peak_bytes.count() - others;
+  return summarize(plan).peak[Tier::device].count() - others;
 }
 
 TEST(Sublinear, LongSequencesInAQuarterOfSharing) {
@@ -232,7 +237,8 @@ TEST(Sublinear, MoreMemoryIsNeverSlower) {
   double before = INFINITY;
   for (const std::int64_t tenths : {0, 2, 4, 6, 8, 10, 11}) {
     PlannerOptions options;
-    options.memory = Bytes((low.count() + (high.count() - low.count()) / 10 * tenths) / kAlignment * kAlignment);
+    options.memory[Tier::device] =
+        Bytes((low.count() + (high.count() - low.count()) / 10 * tenths) / kAlignment * kAlignment);
     const double seconds = simulate(*plan("sublinear", step, options).plan, cost).seconds;
     EXPECT_LE(seconds, before * (1 + 1e-9)) << tenths;
     before = seconds;

@@ -1,5 +1,7 @@
 // moDNN: its memory list, its Algorithm 1 within any budget, its sub-batches. Every plan here has
 // passed the checker.
+#include "planner/policies/modnn.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,12 +10,13 @@
 #include "cost/devices.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/in_place.h"
-#include "planner/layout.h"
-#include "planner/modnn_batch.h"
-#include "planner/modnn_memory.h"
+#include "planner/draft/in_place.h"
+#include "planner/finish/floor.h"
+#include "planner/modnn/batch.h"
+#include "planner/modnn/memory_list.h"
 #include "planner/planner.h"
-#include "planner/runtime.h"
+#include "planner/policy.h"
+#include "planner/runtime/runtime.h"
 #include "step/build.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
@@ -97,18 +100,18 @@ class Modnn : public testing::Test {
     return part(std::make_shared<Network>(make_model(model)), batch, Part::whole);
   }
   // That may cut the batches of a network, whatever it does to the numbers.
-  PlannerOptions cutting(const NetworkPtr& network) const {
-    PlannerOptions options;
+  PlanningContext cutting(const NetworkPtr& network) const {
+    PlanningContext options;
     options.cut = [this, network](std::int64_t samples, Part kind) { return part(network, samples, kind); };
-    options.allowed = Numerics::changed;
+    options.batch = SubBatches{.allowed = Numerics::changed};
     return options;
   }
-  PlanResult plan(std::string_view policy, const Step& step, const PlannerOptions& options) const {
+  PlanResult plan(std::string_view policy, const Step& step, const PlanningContext& options) const {
     return make_plan(find_policy(policy), step, cost_, options);
   }
-  static PlannerOptions within(Bytes memory) {
-    PlannerOptions options;
-    options.memory = memory;
+  static PlanningContext within(Bytes memory) {
+    PlanningContext options;
+    options.memory[Tier::device] = memory;
     return options;
   }
   static Bytes between(Bytes low, Bytes high, int part, int parts) {
@@ -129,12 +132,12 @@ TEST_F(Modnn, WhatWasCopiedOutOnceIsOnlyFreedTheNextTime) {
     const Phase& phase = result.plan->phases.front();
     std::set<StorageId> outside, fetched;  // copied out, and since then not written
     for (const Op& op : phase.ops) {
-      if (op.kind == OpKind::copy && op.lane == Lane::out) {
-        EXPECT_TRUE(outside.insert(op.storage).second);
+      if (op.is_copy() && op.lane == Lane::out) {
+        EXPECT_TRUE(outside.insert(op.copy().storage).second);
       }
-      if (op.kind == OpKind::copy && op.lane == Lane::in && !fetched.insert(op.storage).second) ++again;
-      if (op.kind != OpKind::run) continue;
-      for (const Operand& operand : phase.step->operands_of(op.task))
+      if (op.is_copy() && op.lane == Lane::in && !fetched.insert(op.copy().storage).second) ++again;
+      if (!op.is_run()) continue;
+      for (const Operand& operand : phase.step->operands_of(op.run().task))
         if (operand.access != Access::read) {
           outside.erase(phase.step->tensor(operand.tensor).storage);
           fetched.erase(phase.step->tensor(operand.tensor).storage);
@@ -154,18 +157,18 @@ TEST_F(Modnn, NothingMovesWhereEverythingFits) {
 TEST_F(Modnn, CopiesTakeTurnsOnOneLane) {
   const Step original = step("resnet50", 32);
   const Bytes floor = plan("modnn", original, {}).floor, ideal = plan("liveness", original, {}).floor;
-  PlannerOptions options = within(between(floor, ideal, 1, 20));
+  PlanningContext options = within(between(floor, ideal, 1, 20));
   int together[2] = {0, 0};
   double seconds[2] = {0, 0};
   for (const bool one_lane : {false, true}) {
-    options.one_lane = one_lane;
+    options.policy.set<ModnnOptions>().one_lane = one_lane;
     const Plan made = *plan("modnn", original, options).plan;
     const Timeline timeline = simulate(made, cost_);
     const Phase& phase = made.phases.front();
     for (std::size_t a = 0; a < phase.ops.size(); ++a)
       for (std::size_t b = 0; b < a; ++b)
-        if (phase.ops[a].kind == OpKind::copy && phase.ops[b].kind == OpKind::copy &&
-            timeline.spans[a].start < timeline.spans[b].end && timeline.spans[b].start < timeline.spans[a].end)
+        if (phase.ops[a].is_copy() && phase.ops[b].is_copy() && timeline.spans[a].start < timeline.spans[b].end &&
+            timeline.spans[b].start < timeline.spans[a].end)
           ++together[one_lane ? 1 : 0];
     seconds[one_lane ? 1 : 0] = timeline.seconds;
   }
@@ -177,18 +180,18 @@ TEST_F(Modnn, CopiesTakeTurnsOnOneLane) {
 // Equation 2, by hand.
 TEST_F(Modnn, FloorIsWhatPersistsAndTheLargestTaskOfOneSample) {
   const auto network = std::make_shared<Network>(make_model("vgg16"));
-  const PlannerOptions options = cutting(network);
+  const PlanningContext options = cutting(network);
   const Floor floor = modnn_floor(part(network, 64, Part::whole), cost_, options);
   // Weights, gradients and momentum; conv1_2 reads and writes 64 x 224 x 224.
   const std::int64_t persistent = 3 * 4 * 138'357'544LL, largest = 2 * 4 * 64 * 224 * 224;
   EXPECT_NEAR(static_cast<double>(floor.bytes.count()), static_cast<double>(persistent + largest), 64 * 256.0);
   EXPECT_EQ(floor.task, "conv1_2 forward");
   // It is enough, and the least.
-  PlannerOptions within = options;
+  PlanningContext within = options;
   within.memory = floor.bytes;
   const PlanResult exact = plan("modnn", part(network, 64, Part::whole), within);
   ASSERT_TRUE(exact.plan);
-  EXPECT_EQ(exact.floor, floor.bytes);
+  EXPECT_EQ(exact.floor[Tier::device], floor.bytes);
   EXPECT_EQ(summarize(*exact.plan).rounds, 64);
   EXPECT_EQ(exact.plan->numerics, Numerics::reordered);
   within.memory = floor.bytes - Bytes(kAlignment);
@@ -198,7 +201,7 @@ TEST_F(Modnn, FloorIsWhatPersistsAndTheLargestTaskOfOneSample) {
 // Equation 3: this many samples fit, one more does not.
 TEST_F(Modnn, SubBatchIsTheLargestThatFits) {
   const auto network = std::make_shared<Network>(make_model("vgg16"));
-  PlannerOptions options = cutting(network);
+  PlanningContext options = cutting(network);
   options.in_place = false;
   const Step whole = part(network, 256, Part::whole);
   const auto needed = [&](std::int64_t samples) {
@@ -206,16 +209,16 @@ TEST_F(Modnn, SubBatchIsTheLargestThatFits) {
     return persistent_bytes(round) + largest_fast_task(round, cost_);
   };
   for (const std::int64_t gibibytes : {2, 3, 5, 7}) {
-    options.memory = Bytes(gibibytes << 30);
+    options.memory[Tier::device] = Bytes(gibibytes << 30);
     const std::int64_t samples = modnn_sub_batch(whole, cost_, options);
     ASSERT_GT(samples, 1);
     ASSERT_LT(samples, 255);
-    EXPECT_LE(needed(samples), *options.memory);
-    EXPECT_GT(needed(samples + 1), *options.memory);
+    EXPECT_LE(needed(samples), *options.memory[Tier::device]);
+    EXPECT_GT(needed(samples + 1), *options.memory[Tier::device]);
   }
-  options.memory = Bytes(1LL << 40);
+  options.memory[Tier::device] = Bytes(1LL << 40);
   EXPECT_EQ(modnn_sub_batch(whole, cost_, options), 256);
-  options.memory = persistent_bytes(part(network, 1, Part::later_round));
+  options.memory[Tier::device] = persistent_bytes(part(network, 1, Part::later_round));
   EXPECT_EQ(modnn_sub_batch(whole, cost_, options), 1);
   EXPECT_EQ(evened(256, 100), 86);
   EXPECT_EQ(evened(10, 4), 4);
@@ -227,14 +230,14 @@ TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
     const auto network = std::make_shared<Network>(make_model(model));
     const Step whole = part(network, 32, Part::whole);
     const Numerics needed = model == std::string_view("vgg16") ? Numerics::reordered : Numerics::changed;
-    PlannerOptions options = cutting(network);
+    PlanningContext options = cutting(network);
     const Bytes floor = modnn_floor(whole, cost_, options).bytes;
     for (const char* policy : {"modnn", "vdnn+"}) {
       for (const Numerics allowed : {Numerics::identical, Numerics::reordered, Numerics::changed}) {
-        options.allowed = allowed;
-        options.memory.reset();
+        options.batch = SubBatches{.allowed = allowed};
+        options.memory[Tier::device].reset();
         const Bytes least = plan(policy, whole, options).floor;
-        options.memory = least;
+        options.memory[Tier::device] = least;
         const PlanResult result = plan(policy, whole, options);
         ASSERT_TRUE(result.plan) << model << " " << policy;
         EXPECT_LE(result.plan->numerics, allowed);
@@ -250,9 +253,8 @@ TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
 TEST_F(Modnn, CutsStepsWithExactBatchNorm) {
   const auto network = std::make_shared<Network>(make_model("resnet18"));
   const Step whole = part(network, 16, Part::whole);
-  PlannerOptions options;
-  options.allowed = Numerics::reordered;
-  options.exact_batch_norm = true;
+  PlanningContext options;
+  options.batch = SubBatches{.exact_batch_norm = true};
   options.cut = [&](std::int64_t samples, Part kind) {
     EXPECT_EQ(kind, Part::whole);
     StepOptions cut;
@@ -266,15 +268,15 @@ TEST_F(Modnn, CutsStepsWithExactBatchNorm) {
   EXPECT_LT(floor, smallest_floor(merge_in_place(whole)).bytes);
   bool cut = false;
   for (const std::int64_t percent : {100, 105, 120, 150, 300}) {
-    options.memory = Bytes(floor.count() * percent / 100);
+    options.memory[Tier::device] = Bytes(floor.count() * percent / 100);
     const PlanResult result = plan("modnn", whole, options);
     ASSERT_TRUE(result.plan) << percent;
-    EXPECT_LE(summarize(*result.plan).peak_bytes, *options.memory);
+    EXPECT_LE(summarize(*result.plan).peak[Tier::device], *options.memory[Tier::device]);
     EXPECT_LE(result.plan->numerics, Numerics::reordered);
     cut = cut || sub_batch_of(*result.plan) < 16;
   }
   EXPECT_TRUE(cut);
-  options.memory = floor - Bytes(1);
+  options.memory[Tier::device] = floor - Bytes(1);
   EXPECT_FALSE(plan("modnn", whole, options).plan);
 }
 
@@ -285,22 +287,22 @@ TEST_F(Modnn, CutsAnyNetwork) {
     const NetworkPtr network = testing_support::random_network(seed);
     const std::int64_t batch = 1 + seed % 7;
     const Step whole = part(network, batch, Part::whole);
-    PlannerOptions options = cutting(network);
+    PlanningContext options = cutting(network);
     options.in_place = seed % 3 != 0;
     for (const char* policy : {"modnn", "vdnn+"}) {
-      options.memory.reset();
+      options.memory[Tier::device].reset();
       const PlanResult unlimited = plan(policy, whole, options);
       for (const std::int64_t percent : {100, 101, 110, 130, 170}) {
-        options.memory = Bytes(unlimited.floor.count() * percent / 100);
+        options.memory[Tier::device] = Bytes(unlimited.floor.count() * percent / 100);
         const PlanResult result = plan(policy, whole, options);
         ASSERT_TRUE(result.plan) << policy << " seed " << seed << " at " << percent;
-        EXPECT_EQ(result.floor, unlimited.floor) << policy << " seed " << seed;
+        EXPECT_EQ(result.floor[Tier::device], unlimited.floor[Tier::device]) << policy << " seed " << seed;
         const PlanSummary summary = summarize(*result.plan);
-        EXPECT_LE(summary.peak_bytes, *options.memory);
+        EXPECT_LE(summary.peak[Tier::device], *options.memory[Tier::device]);
         cut += summary.rounds > 1 ? 1 : 0;
         moving += summary.offloaded_bytes.is_zero() ? 0 : 1;
       }
-      options.memory = unlimited.floor - Bytes(1);
+      options.memory[Tier::device] = unlimited.floor[Tier::device] - Bytes(1);
       EXPECT_FALSE(plan(policy, whole, options).plan) << policy << " seed " << seed;
     }
   }
@@ -316,17 +318,17 @@ struct Case {
 class ModnnBudgets : public Modnn, public testing::WithParamInterface<Case> {
  protected:
   // From the smallest budget that the policy can do with to that of unlimited memory.
-  void plan_all(const Step& original, PlannerOptions options) const {
+  void plan_all(const Step& original, PlanningContext options) const {
     const Bytes floor = plan("modnn", original, options).floor;
-    const Bytes ideal = summarize(*plan("liveness", original, {}).plan).peak_bytes;
+    const Bytes ideal = summarize(*plan("liveness", original, {}).plan).peak[Tier::device];
     constexpr int kPoints = 20;
     for (int point = 0; point <= kPoints; ++point) {
-      options.memory = between(floor, ideal, point, kPoints);
+      options.memory[Tier::device] = between(floor, ideal, point, kPoints);
       const PlanResult result = plan("modnn", original, options);
-      ASSERT_TRUE(result.plan) << options.memory->count();
-      EXPECT_LE(summarize(*result.plan).peak_bytes, *options.memory);
+      ASSERT_TRUE(result.plan) << options.memory[Tier::device]->count();
+      EXPECT_LE(summarize(*result.plan).peak[Tier::device], *options.memory[Tier::device]);
     }
-    options.memory = floor - Bytes(1);
+    options.memory[Tier::device] = floor - Bytes(1);
     EXPECT_FALSE(plan("modnn", original, options).plan);
   }
 };

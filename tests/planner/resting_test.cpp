@@ -1,5 +1,5 @@
 // Parameters that rest in host memory: when, which, and what it does to the floor.
-#include "planner/resting.h"
+#include "planner/search/resting.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,9 @@
 
 #include "plan/summary.h"
 #include "plan/timeline.h"
+#include "planner/draft/resting_storages.h"
+#include "planner/finish/floor.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -58,7 +61,7 @@ TEST_F(RestingPlans, TheFloorIsFeasible) {
     EXPECT_FALSE(plan(original, Parameters::host, refused.floor - Bytes(kAlignment), policy).plan);
     const PlanResult made = plan(original, Parameters::host, refused.floor, policy);
     ASSERT_TRUE(made.plan) << policy;
-    EXPECT_LE(summarize(*made.plan).peak_bytes, refused.floor);
+    EXPECT_LE(summarize(*made.plan).peak[Tier::device], refused.floor);
   }
 }
 
@@ -78,7 +81,7 @@ TEST_F(RestingPlans, SmallThingsAndMetricsStayOnTheDevice) {
 
 TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
   const Step original = step("resnet50", 2);
-  const Bytes all = summarize(*plan(original, Parameters::device).plan).peak_bytes;
+  const Bytes all = summarize(*plan(original, Parameters::device).plan).peak[Tier::device];
   EXPECT_TRUE(summarize(*plan(original, Parameters::device).plan).resting_bytes.is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic).plan, Tier::host).is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic, all).plan, Tier::host).is_zero());
@@ -96,7 +99,7 @@ TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
 
 TEST_F(RestingPlans, EvaluationFindsThemInTheSamePlaces) {
   const PlanResult training = plan(step("resnet50", 4), Parameters::host, Bytes(256 << 20));
-  PlannerOptions options{.memory = Bytes(256 << 20)};
+  PlanningContext options{.memory = Bytes(256 << 20)};
   options.rest_in_host = rest_in_host(*training.plan);
   const PlanResult evaluation = make_plan(find_policy("superneurons"), step("resnet50", 2, false), cost_, options);
   const auto places = [](const Plan& plan) {
@@ -119,7 +122,7 @@ TEST_F(RestingPlans, EachNewValueGoesBackOnce) {
   const Phase& phase = made.plan->phases.front();
   std::vector<int> out(phase.step->storages.size(), 0);
   for (const Op& op : phase.ops)
-    if (op.kind == OpKind::copy && op.to == Tier::host) ++out[op.storage.index()];
+    if (op.is_copy() && op.copy().to == Tier::host) ++out[op.copy().storage.index()];
   for (const Residency& r : phase.residencies)
     EXPECT_TRUE(r.first != kEntry || r.tier != Tier::host || out[r.storage.index()] == 1);
 }
@@ -139,12 +142,13 @@ TEST_F(RestingPlans, CopiesRunBesideComputation) {
 
 TEST_F(RestingPlans, HostMemoryCounts) {
   const Step original = step("resnet50", 2);
-  PlannerOptions options{.memory = Bytes(128 << 20), .host_memory = Bytes(100 << 20), .parameters = Parameters::host};
+  PlanningContext options{
+      .memory = Bytes(128 << 20), .memory[Tier::host] = Bytes(100 << 20), .parameters = Parameters::host};
   const PlanResult refused = make_plan(find_policy("superneurons"), original, cost_, options);
   EXPECT_FALSE(refused.plan);
   EXPECT_EQ(refused.short_of, Tier::host);
-  EXPECT_GT(refused.host_floor, Bytes(190 << 20));
-  options.host_memory = refused.host_floor;
+  EXPECT_GT(refused.floor[Tier::host], Bytes(190 << 20));
+  options.memory[Tier::host] = refused.floor[Tier::host];
   EXPECT_TRUE(make_plan(find_policy("superneurons"), original, cost_, options).plan);
 }
 

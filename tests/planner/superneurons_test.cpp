@@ -1,13 +1,16 @@
 // What the SuperNeurons policies promise, on random graphs: chains, fans, joins, nested
 // ones, shared weights. Every plan here has passed the checker (make_plan).
+#include "planner/policies/superneurons.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "plan/summary.h"
-#include "planner/facts.h"
+#include "planner/draft/facts.h"
 #include "planner/planner.h"
-#include "planner/runtime.h"
+#include "planner/policy.h"
+#include "planner/runtime/runtime.h"
 #include "step/build.h"
 #include "support/random_network.h"
 
@@ -28,7 +31,7 @@ class Policies : public testing::TestWithParam<std::uint32_t> {
     return make_plan(find_policy(policy), step(rules), RooflineModel(generic_cpu()), options);
   }
   [[nodiscard]] Bytes liveness_peak(Rules rules) const {
-    return summarize(*plan("liveness", rules, {}).plan).peak_bytes;
+    return summarize(*plan("liveness", rules, {}).plan).peak[Tier::device];
   }
 
   static constexpr std::array kRules{Rules::minimal, Rules::superneurons};
@@ -41,15 +44,15 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
     for (const char* policy : {"offload", "superneurons"}) {
       for (const bool cache : {true, false}) {
         PlannerOptions options;
-        options.cache = cache;
-        options.memory = Bytes(kAlignment);
+        options.policy.set<SuperneuronsOptions>().cache = cache;
+        options.memory[Tier::device] = Bytes(kAlignment);
         const Bytes floor = plan(policy, rules, options).floor;
-        options.memory = floor;
+        options.memory[Tier::device] = floor;
         const PlanResult at = plan(policy, rules, options);
         ASSERT_TRUE(at.plan) << policy << " at its floor of " << floor.count();
-        EXPECT_EQ(at.floor, floor);
-        EXPECT_LE(summarize(*at.plan).peak_bytes, floor);
-        options.memory = floor - Bytes(kAlignment);
+        EXPECT_EQ(at.floor[Tier::device], floor);
+        EXPECT_LE(summarize(*at.plan).peak[Tier::device], floor);
+        options.memory[Tier::device] = floor - Bytes(kAlignment);
         const PlanResult below = plan(policy, rules, options);
         EXPECT_FALSE(below.plan) << policy << " below its floor of " << floor.count();
         EXPECT_EQ(below.floor, floor);
@@ -63,7 +66,7 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
 TEST_P(Policies, FloorWithTheCacheIsTheLargestTask) {
   for (const Rules rules : kRules) {
     PlannerOptions options;
-    options.memory = Bytes(kAlignment);
+    options.memory[Tier::device] = Bytes(kAlignment);
     // By hand, from the step as it is planned: in-place results share storages.
     PlannerOptions unlimited;
     const PlanResult result = plan("superneurons", rules, unlimited);
@@ -93,18 +96,19 @@ TEST_P(Policies, NeverAboveTheBudget) {
     const Bytes high = liveness_peak(rules);
     for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory, Recompute::cost_aware}) {
       PlannerOptions options;
-      options.recompute = recompute;
-      options.replacement = static_cast<Replacement>((GetParam() + static_cast<std::uint32_t>(recompute)) % 4);
-      options.memory = Bytes(kAlignment);
+      options.policy.set<SuperneuronsOptions>().recompute = recompute;
+      options.policy.set<SuperneuronsOptions>().replacement =
+          static_cast<Replacement>((GetParam() + static_cast<std::uint32_t>(recompute)) % 4);
+      options.memory[Tier::device] = Bytes(kAlignment);
       const Bytes low = plan("superneurons", rules, options).floor;
       for (const int part : {1, 3, 6}) {
         const std::int64_t between = low.count() + (high.count() - low.count()) / 8 * part;
-        options.memory = Bytes(between / kAlignment * kAlignment);
-        if (*options.memory < low) continue;
+        options.memory[Tier::device] = Bytes(between / kAlignment * kAlignment);
+        if (*options.memory[Tier::device] < low) continue;
         const PlanResult result = plan("superneurons", rules, options);
         ASSERT_TRUE(result.plan);
         const PlanSummary summary = summarize(*result.plan);
-        EXPECT_LE(summary.peak_bytes, *options.memory);
+        EXPECT_LE(summary.peak[Tier::device], *options.memory[Tier::device]);
         if (recompute == Recompute::none) {
           EXPECT_EQ(summary.recomputed_tasks, 0);
         }
@@ -117,7 +121,7 @@ TEST_P(Policies, EnoughMemoryMeansNothingMoves) {
   for (const Rules rules : kRules) {
     PlannerOptions options;
     for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(liveness_peak(rules))}) {
-      options.memory = memory;
+      options.memory[Tier::device] = memory;
       const PlanSummary summary = summarize(*plan("superneurons", rules, options).plan);
       EXPECT_TRUE(moved(summary).is_zero());
       EXPECT_EQ(summary.recomputed_tasks, 0);
@@ -128,9 +132,9 @@ TEST_P(Policies, EnoughMemoryMeansNothingMoves) {
 TEST_P(Policies, CostAwareIsBoundedByMemoryCentric) {
   for (const Rules rules : kRules) {
     PlannerOptions options;
-    options.cache = false;
+    options.policy.set<SuperneuronsOptions>().cache = false;
     const auto summary = [&](Recompute recompute) {
-      options.recompute = recompute;
+      options.policy.set<SuperneuronsOptions>().recompute = recompute;
       const PlanResult result = plan("superneurons", rules, options);
       PlanSummary made = summarize(*result.plan);
       // The strategies differ in the backward pass only.
@@ -156,7 +160,7 @@ TEST_P(Policies, CacheNeverMovesMore) {
       PlannerOptions on;
       on.replacement = replacement;
       PlannerOptions off = on;
-      off.cache = false;
+      off.policy.set<SuperneuronsOptions>().cache = false;
       off.memory = Bytes(kAlignment);
       const Bytes low = plan("superneurons", rules, off).floor;
       for (const int part : {0, 2, 5, 8}) {
@@ -174,13 +178,13 @@ TEST_P(Policies, CacheNeverMovesMore) {
 
 TEST_P(Policies, HostBudgetIsExact) {
   PlannerOptions options;
-  options.memory = Bytes(kAlignment);
-  options.memory = plan("superneurons", Rules::minimal, options).floor;
+  options.memory[Tier::device] = Bytes(kAlignment);
+  options.memory[Tier::device] = plan("superneurons", Rules::minimal, options).floor;
   const PlanResult result = plan("superneurons", Rules::minimal, options);
-  const Bytes host = summarize(*result.plan).host_peak_bytes;
-  EXPECT_EQ(result.host_floor, host);
+  const Bytes host = summarize(*result.plan).peak[Tier::host];
+  EXPECT_EQ(result.floor[Tier::host], host);
   if (host.is_zero()) return;
-  options.host_memory = host;
+  options.memory[Tier::host] = host;
   EXPECT_TRUE(plan("superneurons", Rules::minimal, options).plan);
 }
 

@@ -4,6 +4,7 @@
 
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -47,7 +48,7 @@ TEST_P(ZooPlans, PeakAddressIsWithinOnePercentOfTheLargestLiveSum) {
     for (const bool training : {true, false}) {
       const PlanResult result = plan("liveness", step(rules, training));
       const PlanSummary summary = summarize(*result.plan);
-      EXPECT_LE(static_cast<double>(summary.peak_bytes.count()),
+      EXPECT_LE(static_cast<double>(summary.peak[Tier::device].count()),
                 1.01 * static_cast<double>(summary.peak_live_bytes.count()))
           << GetParam().model << " " << rules_name(rules) << (training ? " training" : " inference");
     }
@@ -58,13 +59,14 @@ TEST_P(ZooPlans, FloorIsExact) {
   const Step original = step(Rules::minimal, true);
   for (const Policy& policy : policies()) {
     const PlanResult unlimited = plan(policy.name, original);
-    const PlanResult exact = plan(policy.name, original, {.memory = unlimited.floor, .host_memory = {}});
+    const PlanResult exact =
+        plan(policy.name, original, {.memory = unlimited.floor[Tier::device], .memory[Tier::host] = {}});
     ASSERT_TRUE(exact.plan) << policy.name;
-    EXPECT_EQ(summarize(*exact.plan).peak_bytes, unlimited.floor);
-    const PlanResult below =
-        plan(policy.name, original, {.memory = unlimited.floor - Bytes(kAlignment), .host_memory = {}});
+    EXPECT_EQ(summarize(*exact.plan).peak[Tier::device], unlimited.floor[Tier::device]);
+    const PlanResult below = plan(
+        policy.name, original, {.memory = unlimited.floor[Tier::device] - Bytes(kAlignment), .memory[Tier::host] = {}});
     EXPECT_FALSE(below.plan) << policy.name;
-    EXPECT_EQ(below.floor, unlimited.floor);
+    EXPECT_EQ(below.floor, unlimited.floor[Tier::device]);
     EXPECT_FALSE(below.bottleneck_task.empty());
   }
 }

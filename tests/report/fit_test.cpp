@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "planner/policy.h"
 #include "report/resnet_depth.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
@@ -24,8 +25,8 @@ constexpr std::int64_t kBase = 1LL << 40;
 PlanResult plan_by_need(Step step, const CostModel& cost, const PlannerOptions& options) {
   const Bytes floor(kBase + g_need(step.options.batch));
   PlanResult result = find_policy("liveness").plan(std::move(step), cost, {});
-  result.floor = floor;
-  if (floor > *options.memory) result.plan.reset();
+  result.floor[Tier::device] = floor;
+  if (floor > *options.memory[Tier::device]) result.plan.reset();
   return result;
 }
 
@@ -43,7 +44,7 @@ TEST_P(FitSearch, FindsTheLargestWithFewPlans) {
   const Policy policy{"by need", "", plan_by_need};
   const RooflineModel cost(generic_cpu());
   FitProblem problem{{}, &policy, &cost, {}};
-  problem.options.memory = Bytes(kBase + GetParam().budget);
+  problem.options.memory[Tier::device] = Bytes(kBase + GetParam().budget);
   std::vector<std::int64_t> asked;
   problem.build = [&](std::int64_t size) {
     asked.push_back(size);
@@ -89,7 +90,7 @@ TEST(FitSearchLimits, StopsAtTheMostThatMayBeAsked) {
   const Policy policy{"by need", "", plan_by_need};
   const RooflineModel cost(generic_cpu());
   FitProblem problem{{}, &policy, &cost, {}, 500};
-  problem.options.memory = Bytes(kBase + 1000);
+  problem.options.memory[Tier::device] = Bytes(kBase + 1000);
   problem.build = [&](std::int64_t size) {
     EXPECT_LE(size, 500);
     return build_step(network, {.batch = size, .rules = Rules::minimal, .training = true, .optimizer = {}});

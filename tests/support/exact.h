@@ -20,8 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/finish.h"
-#include "planner/layout.h"
+#include "cost/algorithms.h"
+#include "planner/finish/finish.h"
+#include "planner/finish/floor.h"
 
 namespace tide::testing_support {
 

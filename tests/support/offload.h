@@ -10,13 +10,8 @@
 
 namespace tide::testing_support {
 
-inline Op copy_op(Lane lane, StorageId storage, Tier from, Tier to, std::vector<std::int32_t> waits) {
-  Op copy;
-  copy.kind = OpKind::copy;
-  copy.lane = lane;
-  copy.storage = storage;
-  copy.from = from;
-  copy.to = to;
+inline Op waiting_copy(StorageId storage, Tier from, Tier to, std::vector<std::int32_t> waits) {
+  Op copy = copy_op({storage, from, to});
   copy.waits = std::move(waits);
   return copy;
 }
@@ -30,7 +25,7 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
   // The uses of each storage, in order.
   std::vector<std::vector<std::int32_t>> uses(step.storages.size());
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(old.ops.size()); ++i)
-    for (const Operand& operand : step.operands_of(old.ops[static_cast<std::size_t>(i)].task)) {
+    for (const Operand& operand : step.operands_of(old.ops[static_cast<std::size_t>(i)].run().task)) {
       auto& list = uses[step.tensor(operand.tensor).storage.index()];
       if (list.empty() || list.back() != i) list.push_back(i);
     }
@@ -61,8 +56,8 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
       if (moves[m].back_before != static_cast<std::int32_t>(i)) continue;
       in_op[m] = static_cast<std::int32_t>(phase.ops.size());
       waits.push_back(in_op[m]);
-      phase.ops.push_back(copy_op(Lane::in, moves[m].storage, Tier::host, Tier::device,
-                                  {out_op[m], new_index[static_cast<std::size_t>(moves[m].leave_after)]}));
+      phase.ops.push_back(waiting_copy(moves[m].storage, Tier::host, Tier::device,
+                                       {out_op[m], new_index[static_cast<std::size_t>(moves[m].leave_after)]}));
     }
     new_index[i] = static_cast<std::int32_t>(phase.ops.size());
     phase.ops.push_back(old.ops[i]);
@@ -70,7 +65,7 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
     for (std::size_t m = 0; m < moves.size(); ++m) {
       if (moves[m].leave_after != static_cast<std::int32_t>(i)) continue;
       out_op[m] = static_cast<std::int32_t>(phase.ops.size());
-      phase.ops.push_back(copy_op(Lane::out, moves[m].storage, Tier::device, Tier::host, {new_index[i]}));
+      phase.ops.push_back(waiting_copy(moves[m].storage, Tier::device, Tier::host, {new_index[i]}));
     }
   }
 
@@ -109,14 +104,14 @@ inline Plan with_offloads(const Plan& plan, std::uint32_t seed, int percent, int
   std::int32_t newest_in = -1;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     Op& op = phase.ops[i];
-    if (op.kind == OpKind::copy) {
+    if (op.is_copy()) {
       (op.lane == Lane::out ? newest_out : newest_in) = static_cast<std::int32_t>(i);
       continue;
     }
     for (const std::int32_t wait : {newest_out, newest_in})
       if (wait >= 0 && std::find(op.waits.begin(), op.waits.end(), wait) == op.waits.end()) op.waits.push_back(wait);
   }
-  result.host_memory = host;
+  result.memory[Tier::host] = host;
   return result;
 }
 

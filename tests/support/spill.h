@@ -38,14 +38,14 @@ inline Plan with_spills(const Plan& plan, std::uint32_t seed, int percent, int& 
   for (std::size_t i = 0; i < count; ++i) {
     for (const std::size_t r : returning[i]) {
       fetch_op[r] = here();
-      phase.ops.push_back(copy_op(Lane::in, old.residencies[r].storage, Tier::disk, Tier::host, {spill_op[r]}));
+      phase.ops.push_back(waiting_copy(old.residencies[r].storage, Tier::disk, Tier::host, {spill_op[r]}));
     }
     new_index[i] = here();
     phase.ops.push_back(old.ops[i]);
     for (std::int32_t& wait : phase.ops.back().waits) wait = new_index[static_cast<std::size_t>(wait)];
     for (const std::size_t r : leaving[i]) {
       spill_op[r] = here();
-      phase.ops.push_back(copy_op(Lane::out, old.residencies[r].storage, Tier::host, Tier::disk, {}));
+      phase.ops.push_back(waiting_copy(old.residencies[r].storage, Tier::host, Tier::disk, {}));
     }
   }
 

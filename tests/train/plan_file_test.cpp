@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/plan_json.h"
+#include "planner/policy.h"
 #include "train/small_session.h"
 
 namespace tide {
@@ -37,7 +38,7 @@ TEST(PlanFile, GivesTheSameWeights) {
     EXPECT_EQ(bound->plan(kVariant).policy, policy.name);
     EXPECT_EQ(test::run_steps(*bound, kVariant.batch, 3), loss) << policy.name;
     EXPECT_TRUE(test::same(bound->state(), fresh->state())) << policy.name;
-    EXPECT_EQ(bound->executor(kVariant).high_water(), summarize(*options.plan).peak_bytes) << policy.name;
+    EXPECT_EQ(bound->executor(kVariant).high_water(), summarize(*options.plan).peak[Tier::device]) << policy.name;
     // The variants that are planned here work on the same parameters.
     EXPECT_EQ(test::run_steps(*bound, 2, 1), [&] {
       const test::SessionPtr other = test::open_session(test::small_network(), {kVariant, {2, true}});
@@ -89,9 +90,9 @@ TEST(PlanFile, IsRefusedByAnotherNetworkRulesOrBackend) {
 TEST(PlanFile, IsRefusedByASmallerBudget) {
   const Plan plan = saved_plan("liveness");
   SessionOptions options = test::session_options();
-  options.planner.memory = summarize(plan).peak_bytes;
+  options.planner.memory[Tier::device] = summarize(plan).peak[Tier::device];
   EXPECT_EQ(error_with(plan, test::small_network(), kVariant, options), "");
-  options.planner.memory = *options.planner.memory - Bytes(1);
+  options.planner.memory[Tier::device] = *options.planner.memory[Tier::device] - Bytes(1);
   EXPECT_NE(error_with(plan, test::small_network(), kVariant, options).find("the budget is"), std::string::npos);
 }
 

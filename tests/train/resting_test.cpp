@@ -12,13 +12,14 @@ SessionOptions resting_options() {
   SessionOptions options = test::session_options();
   options.policy = "superneurons";
   options.optimizer.kind = OptimizerKind::adam;
-  options.planner.rest_in_host.emplace(64, true);
+  options.planner.parameters = Parameters::host;
+  options.planner.least_to_rest = Bytes();
   return options;
 }
 
 SessionOptions device_options() {
   SessionOptions options = resting_options();
-  options.planner.rest_in_host.reset();
+  options.planner.parameters = Parameters::device;
   return options;
 }
 
@@ -78,7 +79,7 @@ TEST(RestingSessions, APlanFromAFileDecidesForAllVariants) {
   SessionOptions options = resting_options();
   const test::SessionPtr planned = test::open_session(network, {{4, true}}, options);
   options.plan = planned->plan({4, true});
-  options.planner.rest_in_host.reset();
+  options.planner.parameters = Parameters::device;
   const test::SessionPtr session = test::open_session(network, {{4, true}, {2, false}}, options);
   EXPECT_EQ(session->host_bytes(), planned->host_bytes());
   test::run_steps(*session, 4, 2);

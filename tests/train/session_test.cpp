@@ -106,18 +106,18 @@ TEST(Session, AnEvaluationThatDoesNotFitIsMadeInPieces) {
   SessionOptions options = test::session_options();
   for (const std::int64_t samples : {9, 4, 1}) {
     const test::SessionPtr fewer = open_session(small_network(), {{samples, false}});
-    options.planner.memory = fewer->arena_bytes();
+    options.planner.memory[Tier::device] = fewer->arena_bytes();
     auto opened = Session::open(small_network(), variants, options);
     ASSERT_TRUE(std::holds_alternative<test::SessionPtr>(opened)) << samples;
     Session& session = *std::get<test::SessionPtr>(opened);
-    EXPECT_LE(session.arena_bytes(), *options.planner.memory);
+    EXPECT_LE(session.arena_bytes(), *options.planner.memory[Tier::device]);
     const Session::Evaluation pieces = session.evaluate(*data, 10);
     EXPECT_NEAR(pieces.loss, whole.loss, 1e-6 * whole.loss);
     EXPECT_EQ(pieces.accuracy, whole.accuracy);
     EXPECT_EQ(session.weights_hash(), unlimited->weights_hash());
   }
   // Nothing is smaller than one sample.
-  *options.planner.memory -= Bytes(256);
+  *options.planner.memory[Tier::device] -= Bytes(256);
   EXPECT_TRUE(std::holds_alternative<PlanResult>(Session::open(small_network(), variants, options)));
 }
 
@@ -134,23 +134,23 @@ TEST(Session, ASmallerLastBatchIsAStepLikeAnyOther) {
 TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   SessionOptions options = test::session_options();
   const std::vector<StepVariant> variants{{8, true}, {64, false}, {5, false}};
-  options.planner.memory = Bytes(1000);
+  options.planner.memory[Tier::device] = Bytes(1000);
   auto refused = Session::open(small_network(), variants, options);
   ASSERT_TRUE(std::holds_alternative<PlanResult>(refused));
   const PlanResult result = std::get<PlanResult>(std::move(refused));
   EXPECT_FALSE(result.plan);
-  EXPECT_GT(result.floor, Bytes(1000));
+  EXPECT_GT(result.floor[Tier::device], Bytes(1000));
   EXPECT_FALSE(result.bottleneck_task.empty());
 
   // What it asks for suffices: the evaluation needs more, and is made in pieces.
-  options.planner.memory = result.floor;
+  options.planner.memory[Tier::device] = result.floor[Tier::device];
   auto second = Session::open(small_network(), variants, options);
   ASSERT_TRUE(std::holds_alternative<test::SessionPtr>(second));
   Session& session = *std::get<test::SessionPtr>(second);
-  EXPECT_EQ(session.arena_bytes(), *options.planner.memory);
+  EXPECT_EQ(session.arena_bytes(), *options.planner.memory[Tier::device]);
   EXPECT_THROW(static_cast<void>(session.executor({64, false})), Error);
   run_steps(session, 8, 2);
-  EXPECT_LE(session.executor({8, true}).high_water(), *options.planner.memory);
+  EXPECT_LE(session.executor({8, true}).high_water(), *options.planner.memory[Tier::device]);
 
   const test::SessionPtr unlimited = open_session(small_network(), variants);
   run_steps(*unlimited, 8, 2);
@@ -160,7 +160,7 @@ TEST(Session, ABudgetBelowTheFloorIsAnAnswer) {
   EXPECT_NEAR(pieces.loss, whole.loss, 1e-6 * whole.loss);
   EXPECT_EQ(pieces.accuracy, whole.accuracy);
 
-  options.planner.memory = *options.planner.memory - Bytes(1);
+  options.planner.memory[Tier::device] = *options.planner.memory[Tier::device] - Bytes(1);
   EXPECT_TRUE(std::holds_alternative<PlanResult>(Session::open(small_network(), variants, options)));
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/checker.h"
+#include "planner/policy.h"
 #include "step/build.h"
 #include "support/spill.h"
 #include "train/small_session.h"
@@ -44,7 +45,7 @@ TEST(SessionTiers, AMovingPlanTrainsTheSameWeights) {
     test::run_steps(*session, 8, 3);
     EXPECT_EQ(session->weights_hash(), plain->weights_hash());
     EXPECT_EQ(session->evaluate(*test::first_digits(4), 4).loss, plain->evaluate(*test::first_digits(4), 4).loss);
-    EXPECT_EQ(session->host_bytes(), summarize(plan).host_peak_bytes);
+    EXPECT_EQ(session->host_bytes(), summarize(plan).peak[Tier::host]);
     EXPECT_EQ(session->disk_bytes(), testing_support::disk_bytes(plan));
     EXPECT_FALSE(session->executor({8, true}).fetched().is_zero());
   }
@@ -57,13 +58,13 @@ TEST(SessionTiers, RefusesAPlanOverTheBudgets) {
   const auto error = [&] {
     return test::error_of([&] { static_cast<void>(Session::open(network, {{8, true}}, options)); });
   };
-  options.planner.host_memory = summarize(*options.plan).host_peak_bytes;
-  options.planner.disk_memory = testing_support::disk_bytes(*options.plan);
+  options.planner.memory[Tier::host] = summarize(*options.plan).peak[Tier::host];
+  options.planner.memory[Tier::disk] = testing_support::disk_bytes(*options.plan);
   EXPECT_EQ(error(), "");
-  options.planner.disk_memory = *options.planner.disk_memory - Bytes(1);
+  options.planner.memory[Tier::disk] = *options.planner.memory[Tier::disk] - Bytes(1);
   EXPECT_NE(error().find("bytes of disk memory"), std::string::npos) << error();
-  options.planner.disk_memory.reset();
-  options.planner.host_memory = *options.planner.host_memory - Bytes(1);
+  options.planner.memory[Tier::disk].reset();
+  options.planner.memory[Tier::host] = *options.planner.memory[Tier::host] - Bytes(1);
   EXPECT_NE(error().find("bytes of host memory"), std::string::npos) << error();
 }
 

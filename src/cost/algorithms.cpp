@@ -1,0 +1,26 @@
+#include "cost/algorithms.h"
+
+#include <algorithm>
+
+namespace tide {
+
+std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task) {
+  const std::size_t count = step.algorithms_of(task).size();
+  std::uint32_t best = 0;
+  for (std::uint32_t a = 1; a < count; ++a)
+    if (cost.task_seconds(step, task, a) < cost.task_seconds(step, task, best)) best = a;
+  return best;
+}
+
+double fastest_seconds(const Step& step, const CostModel& cost, TaskId task) {
+  return cost.task_seconds(step, task, fastest_algorithm(step, cost, task));
+}
+
+std::uint32_t smallest_algorithm(const Step& step, TaskId task) {
+  const auto& algorithms = step.algorithms_of(task);
+  const auto least = std::min_element(algorithms.begin(), algorithms.end(),
+                                      [](const Algorithm& a, const Algorithm& b) { return a.workspace < b.workspace; });
+  return static_cast<std::uint32_t>(least - algorithms.begin());
+}
+
+}  // namespace tide

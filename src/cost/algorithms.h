@@ -1,0 +1,16 @@
+// Of the ways to run a task: which is the fastest, and which takes the least memory. Backends list the fastest first by
+// what they know; how long each takes is the cost model's to say.
+#pragma once
+
+#include "cost/model.h"
+
+namespace tide {
+
+// The first of those that take the least time.
+[[nodiscard]] std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task);
+[[nodiscard]] double fastest_seconds(const Step& step, const CostModel& cost, TaskId task);
+
+// The first of those with the smallest workspace.
+[[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
+
+}  // namespace tide

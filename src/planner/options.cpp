@@ -1,0 +1,26 @@
+#include "planner/options.h"
+
+#include "planner/names.h"
+
+namespace tide {
+
+Parameters parameters_from_name(std::string_view name) {
+  return find_name<Parameters>({"device", "host", "auto"}, name, "place for parameters");
+}
+
+Numerics allowed_by(const Batch& batch) {
+  const auto* const cut = std::get_if<SubBatches>(&batch);
+  return cut != nullptr ? cut->allowed : Numerics::identical;
+}
+
+std::int64_t samples_asked(const Batch& batch) {
+  const auto* const cut = std::get_if<SubBatches>(&batch);
+  return cut != nullptr ? cut->samples : 0;
+}
+
+bool has_exact_batch_norm(const Batch& batch) {
+  const auto* const cut = std::get_if<SubBatches>(&batch);
+  return cut != nullptr && cut->exact_batch_norm;
+}
+
+}  // namespace tide

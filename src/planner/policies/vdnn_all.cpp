@@ -1,0 +1,26 @@
+// vDNN for the inputs of all layers.
+#include "planner/policy.h"
+#include "planner/vdnn/vdnn.h"
+
+namespace tide {
+namespace {
+
+PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+  return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, context.policy.get<VdnnOptions>().algorithms);
+}
+
+PlanResult plan_smallest(Step step, const CostModel& cost, const PlanningContext& context) {
+  return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, Algorithms::smallest);
+}
+
+}  // namespace
+
+Policy vdnn_all_policy() {
+  return {.name = "vdnn-all",
+          .description = "the same for the inputs of all layers",
+          .plan = plan,
+          .rank = 8,
+          .plan_smallest = plan_smallest};
+}
+
+}  // namespace tide

@@ -1,0 +1,40 @@
+// vDNN for the inputs of convolutions.
+#include <array>
+
+#include "planner/names.h"
+#include "planner/policy.h"
+#include "planner/vdnn/vdnn.h"
+
+namespace tide {
+namespace {
+
+PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+  return plan_vdnn(std::move(step), cost, context, VdnnLayers::convolutions,
+                   context.policy.get<VdnnOptions>().algorithms);
+}
+
+PlanResult plan_smallest(Step step, const CostModel& cost, const PlanningContext& context) {
+  return plan_vdnn(std::move(step), cost, context, VdnnLayers::convolutions, Algorithms::smallest);
+}
+
+constexpr std::array kOptions{
+    PolicyOption{"--algorithms", "vdnn-conv, vdnn-all: fastest, or smallest in workspace", "fastest",
+                 PolicyOption::Form::value,
+                 [](PolicyOptions& options, const std::string& text) {
+                   options.set<VdnnOptions>().algorithms =
+                       find_name<Algorithms>({"fastest", "smallest"}, text, "choice of algorithms");
+                 }},
+};
+
+}  // namespace
+
+Policy vdnn_conv_policy() {
+  return {.name = "vdnn-conv",
+          .description = "inputs of convolutions leave and come back, each copy in step with one layer (vDNN)",
+          .plan = plan,
+          .rank = 7,
+          .plan_smallest = plan_smallest,
+          .options = kOptions};
+}
+
+}  // namespace tide

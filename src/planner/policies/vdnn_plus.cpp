@@ -1,0 +1,59 @@
+// vDNN+, moDNN's baseline: vDNN in sub-batches of moDNN's size.
+#include <algorithm>
+
+#include "planner/modnn/batch.h"
+#include "planner/policy.h"
+#include "planner/search/keeper.h"
+#include "planner/search/rounds.h"
+#include "planner/vdnn/vdnn.h"
+
+namespace tide {
+namespace {
+
+template <Algorithms algorithms>
+PlanResult plan_either(Step step, const CostModel& cost, const PlanningContext& context) {
+  Keeper keeper(cost, kMovesLess);
+  keeper.consider("convolutions", [&] { return plan_vdnn(step, cost, context, VdnnLayers::convolutions, algorithms); });
+  keeper.consider("all layers", [&] { return plan_vdnn(step, cost, context, VdnnLayers::all, algorithms); });
+  return std::move(keeper).take();
+}
+
+// With the fastest algorithms, and where not even one sample fits so, with the smallest.
+PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+  const std::int64_t batch = step.options.batch;
+  const bool cuts = may_cut(step, context);
+  Keeper keeper(cost, kMovesLess);
+  for (const PolicyFunction either : {plan_either<Algorithms::fastest>, plan_either<Algorithms::smallest>}) {
+    // Not all that moDNN fits into fits into vDNN.
+    const auto rounds = [](std::int64_t all, std::int64_t samples) { return (all + samples - 1) / samples; };
+    std::int64_t samples =
+        cuts && context.memory[Tier::device] ? evened(batch, modnn_sub_batch(step, cost, context)) : batch;
+    while (!keeper.found()) {
+      keeper.consider(fmt::format("{} samples", samples),
+                      [&] { return plan_rounds(either, step, samples, cost, context); });
+      if (!cuts || samples == 1) break;
+      const std::int64_t more = rounds(batch, samples) + 1;
+      samples = std::min(samples - 1, rounds(batch, more));
+    }
+  }
+  // The floor is the same whether there is a plan or not.
+  PlanningContext least = context;
+  least.memory[Tier::device] = Bytes();
+  constexpr PolicyFunction smallest = plan_either<Algorithms::smallest>;
+  if (cuts) keeper.consider("the floor, cut", [&] { return plan_rounds(smallest, step, 1, cost, least); });
+  keeper.consider("the floor", [&] { return smallest(step, cost, least); });
+  return std::move(keeper).take();
+}
+
+}  // namespace
+
+Policy vdnn_plus_policy() {
+  return {.name = "vdnn+",
+          .description = "whichever of the two is faster, in sub-batches as large as moDNN's",
+          .plan = plan,
+          .rank = 10,
+          .cuts = Policy::Cuts::many_sizes,
+          .another_when_whole = true};
+}
+
+}  // namespace tide

@@ -1,0 +1,25 @@
+// How much to fuse is a choice too: a fused addition saves time and takes more memory at once.
+// In floats, fusing changes no bits, so a step may be built in several ways and the fastest plan
+// kept. In bf16 separate tasks round what fused ones keep, so everything is fused there.
+#pragma once
+
+#include <functional>
+
+#include "planner/planner.h"
+
+namespace tide {
+
+// What is open about a step.
+struct StepChoice {
+  Bytes fuse_limit = {};     // see StepOptions
+  std::int64_t samples = 0;  // of a part, or of a sub-batch of the whole; 0: the batch
+  Part part = Part::whole;
+  // For the options of the step with this batch.
+  void apply_to(StepOptions& options) const;
+};
+using BuildStep = std::function<Step(const StepChoice& choice)>;
+
+// The limits that are tried within a budget: the first fuses everything.
+[[nodiscard]] std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType activations);
+
+}  // namespace tide

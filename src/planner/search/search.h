@@ -1,0 +1,19 @@
+// One search over what is open about a plan, from the outside in. Each loop has a file of its own that says what there
+// is to choose from; every candidate goes through a Keeper; when a loop stops is in enough.h.
+//
+//   fusing    how much of the step is fused                       fusing.h
+//     resting   which parameters rest in host memory              resting.h
+//       rounds    into which sub-batches the batch is cut         rounds.h
+//         policy    how a step is planned                         policies/
+#pragma once
+
+#include "planner/policy.h"
+#include "planner/search/fusing.h"
+
+namespace tide {
+
+// The fastest plan over the steps that `build` makes, or where there is none, the answer of the smallest floor.
+[[nodiscard]] PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                                     const PlanningContext& context);
+
+}  // namespace tide

@@ -1,0 +1,177 @@
+// vDNN (M. Rhu et al., 2016), as the papers that build on it describe it: a layer's input leaves
+// while the layer runs, and comes back while the backward tasks of the layer behind it run. Each
+// copy begins with one layer and the next layer waits for its end.
+//
+//   forward    [ layer n  ]   [ layer n + 1 ]      backward   [ layer n + 1 ]  [ layer n ]
+//              [ x of n out ]                                 [ x of n in     ]
+#include "planner/vdnn/vdnn.h"
+
+#include "cost/algorithms.h"
+#include "planner/draft/in_place.h"
+#include "planner/draft/recorder.h"
+#include "planner/finish/finish.h"
+
+namespace tide {
+namespace {
+
+bool is_convolution(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution;
+}
+
+// The ordered tasks in runs of one layer each: its forward task; its backward tasks with the sums
+// and updates that follow them.
+class Turns {
+ public:
+  explicit Turns(const Step& step) : of_(step.ordered_tasks) {
+    for (std::size_t t = 0; t < of_.size(); ++t) {
+      const Task& task = step.tasks[t];
+      const bool follows =
+          task.kind == TaskKind::update || task.kind == TaskKind::norm || task.kind == TaskKind::sum_gradients;
+      const Task* const before = first_.empty() ? nullptr : &step.tasks[first_.back()];
+      const bool same = before != nullptr && before->layer == task.layer &&
+                        (before->kind == TaskKind::forward) == (task.kind == TaskKind::forward);
+      if (first_.empty() || (!follows && !same)) first_.push_back(t);
+      of_[t] = first_.size() - 1;
+    }
+  }
+
+  [[nodiscard]] std::size_t of(TaskId task) const { return of_[task.index()]; }
+  [[nodiscard]] std::size_t count() const { return first_.size(); }
+  [[nodiscard]] std::size_t first_task(std::size_t turn) const { return first_[turn]; }
+  [[nodiscard]] std::size_t end_task(std::size_t turn) const {
+    return turn + 1 < first_.size() ? first_[turn + 1] : of_.size();
+  }
+
+ private:
+  std::vector<std::size_t> of_, first_;
+};
+
+class Virtualizer {
+ public:
+  Virtualizer(const StepFacts& facts, const Turns& turns, bool all_layers)
+      : facts_(facts), step_(facts.step()), turns_(turns), record_(step_), leaves_(step_.tensors.size(), false) {
+    for (std::int32_t p = 0; p < facts.first_backward(); ++p) {
+      const TaskId task(static_cast<std::size_t>(p));
+      for (const Operand& operand : step_.operands_of(task))
+        if (operand.role == Role::x && (all_layers || is_convolution(step_.layer_kind(step_.task(task)))))
+          leaves_[operand.tensor.index()] = true;
+    }
+  }
+
+  Draft perform() && {
+    for (std::size_t turn = 0; turn < turns_.count(); ++turn) {
+      prefetch(turn);
+      for (std::size_t t = turns_.first_task(turn); t < turns_.end_task(turn); ++t) run(TaskId(t));
+    }
+    return std::move(record_).finish();
+  }
+
+ private:
+  [[nodiscard]] StorageId storage(TensorId tensor) const { return step_.tensor(tensor).storage; }
+  [[nodiscard]] bool is_away(const Operand& operand) const {
+    return operand.access == Access::read && !record_.holds(operand.tensor, Tier::device) &&
+           record_.holds(operand.tensor, Tier::host);
+  }
+
+  bool fetch_all(TaskId task) {
+    bool any = false;
+    for (const Operand& operand : step_.operands_of(task)) {
+      if (!is_away(operand)) continue;
+      record_.open(storage(operand.tensor), Tier::device);
+      record_.copy(storage(operand.tensor), Tier::host, Tier::device);
+      any = true;
+    }
+    return any;
+  }
+
+  // The nearest layer whose input is away, but none beyond the next convolution.
+  void prefetch(std::size_t turn) {
+    if (turns_.first_task(turn) < static_cast<std::size_t>(facts_.first_backward())) return;
+    for (std::size_t next = turn + 1; next < turns_.count(); ++next) {
+      bool any = false;
+      for (std::size_t t = turns_.first_task(next); t < turns_.end_task(next); ++t) any = fetch_all(TaskId(t)) || any;
+      if (any || is_convolution(step_.layer_kind(step_.tasks[turns_.first_task(next)]))) return;
+    }
+  }
+
+  void run(TaskId task) {
+    fetch_all(task);
+    record_.open_operands(task);
+    record_.run(task);
+    for (const Operand& operand : step_.operands_of(task)) settle(operand.tensor, task);
+  }
+
+  void settle(TensorId tensor, TaskId task) {
+    if (step_.storage(storage(tensor)).persistent) return;
+    const auto position = static_cast<std::int32_t>(task.index());
+    const bool dead = facts_.last_use(tensor) <= position;
+    if (dead && record_.holds(tensor, Tier::host)) record_.close(storage(tensor), Tier::host);
+    if (!record_.holds(tensor, Tier::device)) return;
+    if (dead) return record_.close(storage(tensor), Tier::device);
+    const std::int32_t next = facts_.next_use(tensor, position);
+    if (!leaves_[tensor.index()] || position >= facts_.first_backward() || next < facts_.first_backward()) return;
+    // Out and back takes a layer each.
+    constexpr std::size_t kSoon = 2;
+    if (turns_.of(TaskId(static_cast<std::size_t>(next))) <= turns_.of(task) + kSoon) return;
+    record_.open(storage(tensor), Tier::host);
+    record_.copy(storage(tensor), Tier::device, Tier::host);
+    record_.close(storage(tensor), Tier::device);
+  }
+
+  const StepFacts& facts_;
+  const Step& step_;
+  const Turns& turns_;
+  Recorder record_;
+  std::vector<bool> leaves_;  // by tensor
+};
+
+// Copies start with the layer they run beside, and the layer behind it waits for them. What leaves
+// stands behind the layer's tasks, what comes in before them.
+void keep_in_step(const Turns& turns, Phase& phase) {
+  const auto count = static_cast<std::int32_t>(phase.ops.size());
+  const auto op = [&](std::int32_t i) -> Op& { return phase.ops[static_cast<std::size_t>(i)]; };
+  std::vector<std::int32_t> first(turns.count(), -1), last(turns.count(), -1);  // by turn: its runs
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (!op(i).is_run()) continue;
+    const std::size_t turn = turns.of(op(i).run().task);
+    if (first[turn] < 0) first[turn] = i;
+    last[turn] = i;
+  }
+  // Where copies to a disk stand in between, they keep no step.
+  const auto is_kept = [&](const Op& copy) {
+    return copy.is_copy() && copy.copy().from != Tier::disk && copy.copy().to != Tier::disk;
+  };
+  std::size_t turn = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (op(i).is_run()) turn = turns.of(op(i).run().task);
+    if (!is_kept(op(i))) continue;
+    // Of what comes in: the turn that it stands before.
+    std::size_t beside = turn;
+    if (op(i).lane == Lane::in)
+      while (beside + 1 < turns.count() && last[beside] < i) ++beside;
+    if (beside > 0 && last[beside - 1] < i) op(i).waits.push_back(last[beside - 1]);
+    if (beside + 1 < turns.count() && first[beside + 1] > i) op(first[beside + 1]).waits.push_back(i);
+  }
+}
+
+}  // namespace
+
+PlanResult plan_vdnn(Step step, const CostModel& cost, const PlanningContext& context, VdnnLayers layers,
+                     Algorithms algorithms) {
+  if (context.in_place) step = merge_in_place(std::move(step));
+  const Turns turns(step);
+  const StepFacts facts(step, {});
+  Draft draft = Virtualizer(facts, turns, layers == VdnnLayers::all).perform();
+  for (Op& op : draft.ops)
+    if (op.is_run())
+      op.run().algorithm = algorithms == Algorithms::fastest ? fastest_algorithm(step, cost, op.run().task)
+                                                             : smallest_algorithm(step, op.run().task);
+  draft.settled = true;
+  PlanResult result = finish_draft(std::move(step), std::move(draft), cost, context);
+  if (!result.plan) return result;
+  keep_in_step(turns, result.plan->phases.front());
+  result.seconds.reset();
+  return result;
+}
+
+}  // namespace tide
