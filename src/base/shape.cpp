@@ -1,5 +1,7 @@
 #include "base/shape.h"
 
+#include <algorithm>
+
 namespace tide {
 
 namespace {
@@ -15,6 +17,8 @@ std::int64_t product(std::span<const std::int64_t> extents) {
 std::int64_t Shape::elements() const { return product(extents()); }
 
 std::int64_t Shape::per_sample() const { return product(extents().subspan(1)); }
+
+std::int64_t Shape::positions() const { return product(extents().subspan(std::min<std::size_t>(rank(), 2))); }
 
 std::int64_t element_bytes(DataType type) {
   switch (type) {
