@@ -11,11 +11,19 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // Tables are written as rows of plain values, with the column names once above them.
 json table(std::initializer_list<const char*> columns) {
   return {{"columns", std::vector<std::string>(columns.begin(), columns.end())}, {"rows", json::array()}};
+}
+
+json write_extents(const Shape& shape) { return json(shape.extents()); }
+
+json write_axes(const MemoryOrder& order) {
+  json axes = json::array();
+  for (std::size_t place = 0; place < order.rank(); ++place) axes.push_back(order.axis(place));
+  return axes;
 }
 
 json write_step(const Step& step) {
@@ -23,21 +31,25 @@ json write_step(const Step& step) {
   for (std::size_t l = 0; l < step.layer_names.size(); ++l)
     layers["rows"].push_back({step.layer_names[l], static_cast<int>(step.layer_kinds[l])});
 
-  json tensors = table(
-      {"class", "type", "batch", "channels", "height", "width", "storage", "layer", "parameter", "role", "index"});
+  json tensors = table({"class", "type", "shape", "order", "storage", "layer", "parameter", "role", "index"});
   for (const Tensor& t : step.tensors)
-    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), t.shape.batch(),
-                               t.shape.channels(), t.shape.height(), t.shape.width(), t.storage.value(),
-                               t.layer.value(), t.parameter.value(), static_cast<int>(t.role), t.index});
+    tensors["rows"].push_back({static_cast<int>(t.tensor_class), static_cast<int>(t.type), write_extents(t.shape),
+                               write_axes(t.order), t.storage.value(), t.layer.value(), t.parameter.value(),
+                               static_cast<int>(t.role), t.index});
 
   json storages = table({"bytes", "class", "persistent", "entry", "exit"});
   for (const Storage& s : step.storages)
     storages["rows"].push_back(
         {s.bytes.count(), static_cast<int>(s.tensor_class), s.persistent ? 1 : 0, s.entry.value(), s.exit.value()});
 
-  json operands = table({"role", "access", "index", "tensor"});
+  json operands = table({"role", "access", "index", "tensor", "view"});
   for (const Operand& o : step.operands)
-    operands["rows"].push_back({static_cast<int>(o.role), static_cast<int>(o.access), o.index, o.tensor.value()});
+    operands["rows"].push_back(
+        {static_cast<int>(o.role), static_cast<int>(o.access), o.index, o.tensor.value(), o.view.value()});
+
+  json views = table({"shape", "order", "offset"});
+  for (const View& v : step.views)
+    views["rows"].push_back({write_extents(v.shape), write_axes(v.order), v.offset.count()});
 
   json tasks =
       table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place", "first_sample"});
@@ -81,6 +93,7 @@ json write_step(const Step& step) {
           {"tensors", tensors},
           {"storages", storages},
           {"operands", operands},
+          {"views", views},
           {"tasks", tasks},
           {"replay_of", replays},
           {"algorithm_sets", sets}};
@@ -114,6 +127,18 @@ class Row {
   }
   std::uint32_t uint32() { return static_cast<std::uint32_t>(number(0, std::numeric_limits<std::uint32_t>::max())); }
   std::int16_t int16() { return static_cast<std::int16_t>(number(-32768, 32767)); }
+  Shape shape() {
+    Row extents(next());
+    std::vector<std::int64_t> numbers;
+    while (extents.has_more()) numbers.push_back(extents.number(1));
+    return Shape(numbers);
+  }
+  MemoryOrder order() {
+    Row axes(next());
+    std::vector<std::size_t> numbers;
+    while (axes.has_more()) numbers.push_back(static_cast<std::size_t>(axes.number(0, Shape::kMostRank - 1)));
+    return MemoryOrder(numbers);
+  }
   [[nodiscard]] bool has_more() const { return column_ < row_.size(); }
   const json& next() {
     if (column_ >= row_.size()) throw Error("a table row ends early");
@@ -167,7 +192,8 @@ Step read_step(const json& source) {
     Tensor t;
     t.tensor_class = row.enumerated(TensorClass::metric);
     t.type = row.enumerated(DataType::bf16);
-    t.shape = {row.number(1), row.number(1), row.number(1), row.number(1)};
+    t.shape = row.shape();
+    t.order = row.order();
     t.storage = row.id<StorageId>();
     t.layer = row.id<LayerId>();
     t.parameter = row.id<ParameterId>();
@@ -192,7 +218,16 @@ Step read_step(const json& source) {
     operand.access = row.enumerated(Access::accumulate);
     operand.index = row.int16();
     operand.tensor = row.id<TensorId>();
+    operand.view = row.id<ViewId>();
     step.operands.push_back(operand);
+  }
+  for (const json& item : rows(source, "views")) {
+    Row row(item);
+    View view;
+    view.shape = row.shape();
+    view.order = row.order();
+    view.offset = Bytes(row.number(0, std::int64_t{1} << 60));
+    step.views.push_back(view);
   }
   for (const json& item : rows(source, "tasks")) {
     Row row(item);
