@@ -77,7 +77,7 @@ class Backend {
   // REQUIRES: `step` was annotated by this backend, has its network, and outlives the kernel.
   [[nodiscard]] virtual Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) = 0;
 
-  // Copies a tensor between its logical order (NCHW, OIHW) and this backend's layout in
+  // Copies a tensor between its logical order (row major: NCHW, OIHW) and this backend's layout in
   // device memory. Not for the hot path.
   virtual void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) = 0;
   virtual void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) = 0;

@@ -7,18 +7,9 @@
 namespace tide {
 namespace {
 
-// Calls copy(logical index, memory index) for every element.
-template <typename Copy>
-void for_each_nhwc(const Shape& shape, std::size_t size, Copy copy) {
+void require_size(const Shape& shape, std::size_t size) {
   if (static_cast<std::size_t>(shape.elements()) != size)
     throw Error("a tensor of {} elements was given {} values", shape.elements(), size);
-  std::size_t memory = 0;
-  for (std::int64_t n = 0; n < shape.batch(); ++n)
-    for (std::int64_t h = 0; h < shape.height(); ++h)
-      for (std::int64_t w = 0; w < shape.width(); ++w)
-        for (std::int64_t c = 0; c < shape.channels(); ++c)
-          copy(static_cast<std::size_t>(((n * shape.channels() + c) * shape.height() + h) * shape.width() + w),
-               memory++);
 }
 
 void store(DataType type, std::byte* memory, std::size_t index, float value) {
@@ -42,14 +33,16 @@ float load(DataType type, const std::byte* memory, std::size_t index) {
 
 }  // namespace
 
-void write_nhwc(const Shape& shape, DataType type, std::span<const float> logical, std::byte* memory) {
-  for_each_nhwc(shape, logical.size(),
-                [&](std::size_t from, std::size_t to) { store(type, memory, to, logical[from]); });
+void write_logical(const Shape& shape, const MemoryOrder& order, DataType type, std::span<const float> logical,
+                   std::byte* memory) {
+  require_size(shape, logical.size());
+  for_each_element(shape, order, [&](std::size_t from, std::size_t to) { store(type, memory, to, logical[from]); });
 }
 
-void read_nhwc(const Shape& shape, DataType type, const std::byte* memory, std::span<float> logical) {
-  for_each_nhwc(shape, logical.size(),
-                [&](std::size_t to, std::size_t from) { logical[to] = load(type, memory, from); });
+void read_logical(const Shape& shape, const MemoryOrder& order, DataType type, const std::byte* memory,
+                  std::span<float> logical) {
+  require_size(shape, logical.size());
+  for_each_element(shape, order, [&](std::size_t to, std::size_t from) { logical[to] = load(type, memory, from); });
 }
 
 void write_plain(DataType type, std::span<const float> logical, std::byte* memory) {

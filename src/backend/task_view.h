@@ -42,9 +42,10 @@ class TaskView {
   [[nodiscard]] const Operand& operand(std::size_t position) const { return operands_[position]; }
   [[nodiscard]] std::span<const Operand> operands() const { return operands_; }
   [[nodiscard]] const Tensor& tensor(std::size_t position) const { return step_->tensor(operands_[position].tensor); }
-  [[nodiscard]] bool accumulates(std::size_t position) const {
-    return operands_[position].access == Access::accumulate;
-  }
+  // What the kernel finds at the operand's address: the tensor, or what its view shows of it.
+  [[nodiscard]] const Shape& shape(std::size_t position) const { return step_->shape_of(operands_[position]); }
+  [[nodiscard]] const MemoryOrder& order(std::size_t position) const { return step_->order_of(operands_[position]); }
+  [[nodiscard]] bool accumulates(std::size_t position) const { return adds(*step_, operands_[position]); }
 
   // Which samples of the batch it works on.
   [[nodiscard]] std::int64_t first_sample() const { return task().first_sample; }

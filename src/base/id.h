@@ -30,6 +30,7 @@ using LayerId = Id<struct LayerTag>;
 using ParameterId = Id<struct ParameterTag>;
 using TensorId = Id<struct TensorTag>;
 using StorageId = Id<struct StorageTag>;
+using ViewId = Id<struct ViewTag>;
 using TaskId = Id<struct TaskTag>;
 
 }  // namespace tide

@@ -1,5 +1,6 @@
 #include "base/shape.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tide {
@@ -17,6 +18,8 @@ std::int64_t product(std::span<const std::int64_t> extents) {
 std::int64_t Shape::elements() const { return product(extents()); }
 
 std::int64_t Shape::per_sample() const { return product(extents().subspan(1)); }
+
+std::int64_t Shape::positions() const { return product(extents().subspan(std::min<std::size_t>(rank(), 2))); }
 
 std::string_view type_name(DataType type) {
   constexpr std::array<std::string_view, kDataTypes> names{"f32", "i32", "u8", "bf16"};

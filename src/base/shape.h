@@ -39,6 +39,8 @@ class Shape {
   [[nodiscard]] std::int64_t elements() const;
   // Elements of one sample: of all extents but the first.
   [[nodiscard]] std::int64_t per_sample() const;
+  // Elements of one sample and channel: of all extents behind the second.
+  [[nodiscard]] std::int64_t positions() const;
 
   [[nodiscard]] constexpr Shape with_extent(std::size_t axis, std::int64_t n) const {
     Shape result = *this;

@@ -1,6 +1,5 @@
 #include "cli/options.h"
 
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -45,22 +44,23 @@ std::optional<Bytes> parse_budget(const std::string& text) {
 }  // namespace
 
 Shape parse_sample(const std::string& text) {
-  std::array<std::int64_t, 4> extents{1, 1, 1, 1};
+  std::vector<std::int64_t> extents{1};
   const char* at = text.data();
   const char* const end = at + text.size();
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    const auto [next, error] = std::from_chars(at, end, extents[i]);
-    const bool separator = i == 3 ? next == end : next != end && *next == 'x';
-    if (error != std::errc{} || !separator || extents[i] < 1)
-      throw Error("--input '{}' is not a shape; write channels x height x width, such as 3x224x224", text);
+  while (true) {
+    const auto [next, error] = std::from_chars(at, end, extents.emplace_back());
+    const bool last = next == end;
+    if (error != std::errc{} || extents.back() < 1 || (!last && *next != 'x') || extents.size() > Shape::kMostRank)
+      throw Error("--input '{}' is not a shape; write channels x height x width, such as 3x224x224, or 1 to {} extents",
+                  text, Shape::kMostRank - 1);
+    if (last) return Shape(extents);
     at = next + 1;
   }
-  return Shape(extents);
 }
 
 void ModelArguments::add_to(CLI::App& app) {
   app.add_option("MODEL", model, "Zoo name (see tide models) or network file (net.json)")->required();
-  app.add_option("--input", input, "Input of one sample as CxHxW instead of the model's own");
+  app.add_option("--input", input, "Input of one sample as CxHxW, or 1 to 5 extents, instead of the model's own");
 }
 
 NetworkPtr ModelArguments::load() const {

@@ -168,7 +168,7 @@ std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
   }
   const Shape *in = nullptr, *out = nullptr, *filter = nullptr;
   for (const Operand& operand : step.operands_of(task)) {
-    const Shape& shape = step.tensor(operand.tensor).shape;
+    const Shape& shape = step.shape_of(operand);
     if (operand.role == Role::x || operand.role == Role::dx) in = &shape;
     if (operand.role == Role::y || operand.role == Role::dy) out = &shape;
     if (operand.role == Role::weight || operand.role == Role::d_weight) filter = &shape;

@@ -9,7 +9,10 @@ namespace {
 
 // A role says the type too.
 std::string shape_text(const Shape& s) {
-  return fmt::format("{}x{}x{}x{}", s.batch(), s.channels(), s.height(), s.width());
+  // A vector was once one sample with channels, and profiles of that time are still good.
+  if (s.rank() == 1) return fmt::format("1x{}x1x1", s.extent(0));
+  if (s.rank() == 2) return fmt::format("{}x{}x1x1", s.batch(), s.channels());
+  return fmt::format("{}", fmt::join(s.extents(), "x"));
 }
 
 std::string_view access_text(Access access) {
@@ -56,7 +59,7 @@ std::string signature_of(const Step& step, TaskId id, std::size_t algorithm) {
                                        : std::string(kind_name(kind));
   for (const Operand& operand : step.operands_of(task))
     fmt::format_to(std::back_inserter(text), " {}{}={}", access_text(operand.access), role_name(operand.role),
-                   shape_text(step.tensor(operand.tensor).shape));
+                   shape_text(step.shape_of(operand)));
   if (is_of_layer(kind)) text += options_text(step, task);
   return text + ", " + step.algorithms_of(id)[algorithm].name;
 }

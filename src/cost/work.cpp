@@ -4,7 +4,7 @@ namespace tide {
 namespace {
 
 double elements(const Step& step, const Operand& operand) {
-  return static_cast<double>(step.tensor(operand.tensor).shape.elements());
+  return static_cast<double>(step.shape_of(operand).elements());
 }
 
 // Multiply-adds of a layer with weights: every output element meets one filter.
@@ -12,7 +12,7 @@ double weighted_flops(const Step& step, const Task& task) {
   double weight_elements = 0;
   double positions = 0;
   for (const Operand& operand : step.operands_of(task)) {
-    const Tensor& tensor = step.tensor(operand.tensor);
+    const Shape& shape = step.shape_of(operand);
     if (operand.role == Role::weight || operand.role == Role::d_weight) weight_elements = elements(step, operand);
     // A convolution applies each weight once per output position, a transposed one once
     // per input position.
@@ -20,10 +20,8 @@ double weighted_flops(const Step& step, const Task& task) {
     const bool counts = transposed ? operand.role == Role::x || operand.role == Role::dx
                                    : operand.role == Role::y || operand.role == Role::dy;
     if (counts)
-      positions = static_cast<double>(tensor.shape.batch()) *
-                  (step.layer_kind(task) == LayerKind::fully_connected
-                       ? 1.0
-                       : static_cast<double>(tensor.shape.height()) * static_cast<double>(tensor.shape.width()));
+      positions = static_cast<double>(shape.batch()) *
+                  (step.layer_kind(task) == LayerKind::fully_connected ? 1.0 : static_cast<double>(shape.positions()));
   }
   return 2 * weight_elements * positions;
 }
@@ -52,8 +50,7 @@ Work work_of(const Step& step, TaskId id) {
   for (const Operand& operand : step.operands_of(task)) {
     const double count = elements(step, operand);
     largest = std::max(largest, count);
-    work.bytes += static_cast<double>(step.storage(step.tensor(operand.tensor).storage).bytes.count()) *
-                  (operand.access == Access::accumulate ? 2 : 1);
+    work.bytes += static_cast<double>(bytes_of(step, operand).count()) * (adds(step, operand) ? 2 : 1);
   }
   const bool weighted =
       kind == LayerKind::convolution || kind == LayerKind::transposed_convolution || kind == LayerKind::fully_connected;

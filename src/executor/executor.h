@@ -30,7 +30,7 @@ class Executor {
   // where it has room for it.
   void send_ahead();
 
-  // The batch, in NHWC order, and its labels: fill before each run().
+  // The batch, channels last, and its labels: fill before each run().
   [[nodiscard]] std::span<float> input();
   [[nodiscard]] std::span<std::int32_t> labels();
   // Of the last run().

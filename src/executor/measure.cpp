@@ -147,9 +147,7 @@ class TaskTimer {
     }
   }
 
-  [[nodiscard]] Bytes bytes_of(const Operand& operand) const {
-    return step_.storage(step_.tensor(operand.tensor).storage).bytes;
-  }
+  [[nodiscard]] Bytes bytes_of(const Operand& operand) const { return tide::bytes_of(step_, operand); }
 
   // Ordinary numbers: no kernel is slow with them, as some are with denormal ones.
   void fill(std::byte* memory, Bytes bytes) {
@@ -174,10 +172,10 @@ class TaskTimer {
       const auto same = std::find_if(operands.begin(), operands.end(),
                                      [&](const Operand& o) { return storage(o) == storage(operand); });
       if (const auto first = static_cast<std::size_t>(same - operands.begin()); first < operands_.size()) {
-        operands_.push_back(operands_[first]);
+        operands_.push_back(operands_[first] - step_.offset_of(*same).size() + step_.offset_of(operand).size());
         continue;
       }
-      std::byte* const address = arena_.at(next_);
+      std::byte* const address = arena_.at(next_ + step_.offset_of(operand));
       if (operand.role == Role::labels) {
         const std::vector<std::byte> zeros(bytes_of(operand).size());
         backend_.copy(address, zeros.data(), bytes_of(operand));
@@ -185,7 +183,7 @@ class TaskTimer {
       if (operand.role == Role::indices && operand.access == Access::read)
         backend_.copy(address, positions_.data(), bytes_of(operand));
       operands_.push_back(address);
-      next_ += bytes_of(operand).aligned();
+      next_ += step_.storage(storage(operand)).bytes.aligned();
     }
     std::byte* const workspace = arena_.at(next_);
     next_ += step_.algorithms_of(candidate.task)[candidate.algorithm].workspace.aligned();

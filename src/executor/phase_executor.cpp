@@ -131,7 +131,7 @@ void PhaseExecutor::prepare() {
     prepared.kernel = backend_.prepare(step, op.task, op.algorithm);
     prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
     for (const Operand& operand : step.operands_of(op.task))
-      addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()]));
+      addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()] + step.offset_of(operand)));
     const Bytes workspace = step.algorithms_of(op.task)[op.algorithm].workspace;
     if (workspace.is_zero()) continue;
     prepared.workspace = arena_.at(op.workspace);
@@ -307,7 +307,7 @@ Metric PhaseExecutor::metric() const {
     float values[2];
     std::memcpy(values, host_view(tensor.storage), sizeof values);
     const Shape& output = step.network->layer(tensor.layer).outputs.front();
-    const auto answers = static_cast<double>(step.options.batch * output.height() * output.width());
+    const auto answers = static_cast<double>(step.options.batch * output.positions());
     total.loss += static_cast<double>(values[0]) / answers;
     total.correct += static_cast<double>(values[1]);
     total.answers += answers;

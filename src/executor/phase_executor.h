@@ -87,7 +87,7 @@ class PhaseExecutor {
     if (staging_) staging_->forget_ahead();
   }
 
-  // The samples, in NHWC order, and their labels: fill before each start(). Several where the step works on
+  // The samples, channels last, and their labels: fill before each start(). Several where the step works on
   // sub-batches.
   [[nodiscard]] std::vector<std::span<float>> inputs() const { return entries<float>(Role::x); }
   [[nodiscard]] std::vector<std::span<std::int32_t>> labels() const { return entries<std::int32_t>(Role::labels); }

@@ -10,12 +10,12 @@ namespace {
 }
 
 bool same(const Tensor& a, const Tensor& b) {
-  return a.tensor_class == b.tensor_class && a.type == b.type && a.shape == b.shape && a.layer == b.layer &&
-         a.parameter == b.parameter && a.role == b.role;
+  return a.tensor_class == b.tensor_class && a.type == b.type && a.shape == b.shape && a.order == b.order &&
+         a.layer == b.layer && a.parameter == b.parameter && a.role == b.role;
 }
 
 bool same(const Operand& a, const Operand& b) {
-  return a.role == b.role && a.access == b.access && a.index == b.index && a.tensor == b.tensor;
+  return a.role == b.role && a.access == b.access && a.index == b.index && a.tensor == b.tensor && a.view == b.view;
 }
 
 bool same(const Task& a, const Task& b) {
@@ -37,13 +37,15 @@ bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {
 void bind(Phase& phase, Step fresh) {
   const Step& saved = *phase.step;
   if (saved.tensors.size() != fresh.tensors.size() || saved.tasks.size() != fresh.tasks.size() ||
-      saved.operands.size() != fresh.operands.size() || saved.ordered_tasks != fresh.ordered_tasks)
+      saved.operands.size() != fresh.operands.size() || saved.views.size() != fresh.views.size() ||
+      saved.ordered_tasks != fresh.ordered_tasks)
     differ("the tables");
   for (std::size_t t = 0; t < fresh.tensors.size(); ++t) {
     // The storages are the plan's decision, but not their sizes.
     const bool size = saved.storage(saved.tensors[t].storage).bytes == fresh.storage(fresh.tensors[t].storage).bytes;
     if (!same(saved.tensors[t], fresh.tensors[t]) || !size) differ("the tensors");
   }
+  if (saved.views != fresh.views) differ("the views");
   for (std::size_t o = 0; o < fresh.operands.size(); ++o)
     if (!same(saved.operands[o], fresh.operands[o])) differ("the operands");
   for (std::size_t t = 0; t < fresh.tasks.size(); ++t)

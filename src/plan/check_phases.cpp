@@ -33,7 +33,7 @@ bool same_storage(const Step& a, StorageId in_a, const Step& b, StorageId in_b) 
   const Tensor& value = a.tensor(one.exit);
   const Tensor& same = b.tensor(other.exit);
   return one.bytes == other.bytes && one.tensor_class == other.tensor_class && value.parameter == same.parameter &&
-         value.role == same.role && value.shape == same.shape && value.type == same.type;
+         value.role == same.role && value.shape == same.shape && value.order == same.order && value.type == same.type;
 }
 
 // First round once, later rounds, update once; or one whole step.

@@ -144,6 +144,8 @@ void check_structure(const Phase& phase, Findings& findings) {
   if (phase.repeat < 1) findings.add(FindingKind::malformed, "a phase repeats {} times", phase.repeat);
   check_tables(*phase.step, findings);
   if (!findings.empty()) return;
+  check_views(*phase.step, findings);
+  if (!findings.empty()) return;
   check_ops(phase, findings);
   if (!findings.empty()) return;
   check_residencies(phase, findings);

@@ -1,6 +1,7 @@
 // The judge. It trusts nobody and shares nothing with the planners: from a plan alone it
 // proves that following it gives every task the values it needs and never exceeds a
 // budget, whatever the lanes' speeds:
+//   - every view lies within its tensor, and parts that are written are all of it;
 //   - every op is well formed, and every task of the step runs exactly once (replays: as
 //     often as the plan likes);
 //   - every read finds a live, complete copy of the right value, made by an op that is

@@ -39,6 +39,8 @@ using Clock = PerLane<std::int32_t>;
 using Touches = std::vector<Clock>;
 
 void check_structure(const Phase& phase, Findings& findings);
+// REQUIRES: every id but those of views is within its table.
+void check_views(const Step& step, Findings& findings);
 void check_values(const Phase& phase, const std::vector<Clock>& clocks, Touches& touches, Findings& findings);
 void check_addresses(const Phase& phase, const std::vector<Clock>& clocks, const Touches& touches, Findings& findings);
 void check_phases(const Plan& plan, Findings& findings);

@@ -30,17 +30,33 @@ void read_layers(const json& source, Step& step) {
   }
 }
 
-Shape read_shape(const json& source) {
+json write_axes(const MemoryOrder& order) {
+  json axes = json::array();
+  for (std::size_t place = 0; place < order.rank(); ++place) axes.push_back(order.axis(place));
+  return axes;
+}
+
+// As many numbers as a shape can have extents.
+std::vector<std::int64_t> read_numbers(const json& source, std::int64_t low, std::int64_t high) {
   if (!source.is_array() || source.empty() || source.size() > Shape::kMostRank)
-    throw Error("{} is not a list of one to {} extents", source.dump(), Shape::kMostRank);
-  std::vector<std::int64_t> extents;
+    throw Error("{} is not a list of one to {} numbers", source.dump(), Shape::kMostRank);
+  std::vector<std::int64_t> numbers;
   JsonRow row(source);
-  for (std::size_t axis = 0; axis < source.size(); ++axis) extents.push_back(row.number(1));
-  return Shape(extents);
+  for (std::size_t axis = 0; axis < source.size(); ++axis) numbers.push_back(row.number(low, high));
+  return numbers;
+}
+
+Shape read_shape(const json& source) {
+  return Shape(read_numbers(source, 1, std::numeric_limits<std::int64_t>::max()));
+}
+
+MemoryOrder read_order(const json& source) {
+  const std::vector<std::int64_t> axes = read_numbers(source, 0, Shape::kMostRank - 1);
+  return MemoryOrder(std::vector<std::size_t>(axes.begin(), axes.end()));
 }
 
 json write_tensors(const Step& step) {
-  json tensors = json_table({"class", "type", "extents", "storage", "layer", "parameter", "role", "index"});
+  json tensors = json_table({"class", "type", "shape", "order", "storage", "layer", "parameter", "role", "index"});
   for (const Tensor& t : step.tensors)
     tensors["rows"].push_back({class_name(t.tensor_class), type_name(t.type), t.shape.extents(), t.storage.value(),
                                t.layer.value(), t.parameter.value(), role_name(t.role), t.index});
@@ -54,6 +70,7 @@ void read_tensors(const json& source, Step& step) {
     t.tensor_class = row.named<TensorClass>(kClassName, kTensorClasses);
     t.type = row.named<DataType>(kTypeName, kDataTypes);
     t.shape = read_shape(row.next());
+    t.order = read_order(row.next());
     t.storage = row.id<StorageId>();
     t.layer = row.id<LayerId>();
     t.parameter = row.id<ParameterId>();
@@ -85,9 +102,9 @@ void read_storages(const json& source, Step& step) {
 }
 
 json write_operands(const Step& step) {
-  json operands = json_table({"role", "access", "index", "tensor"});
+  json operands = json_table({"role", "access", "index", "tensor", "view"});
   for (const Operand& o : step.operands)
-    operands["rows"].push_back({role_name(o.role), access_name(o.access), o.index, o.tensor.value()});
+    operands["rows"].push_back({role_name(o.role), access_name(o.access), o.index, o.tensor.value(), o.view.value()});
   return operands;
 }
 
@@ -99,7 +116,25 @@ void read_operands(const json& source, Step& step) {
     operand.access = row.named<Access>(kAccessName, kAccesses);
     operand.index = row.int16();
     operand.tensor = row.id<TensorId>();
+    operand.view = row.id<ViewId>();
     step.operands.push_back(operand);
+  }
+}
+
+json write_views(const Step& step) {
+  json views = json_table({"shape", "order", "offset"});
+  for (const View& v : step.views) views["rows"].push_back({v.shape.extents(), write_axes(v.order), v.offset.count()});
+  return views;
+}
+
+void read_views(const json& source, Step& step) {
+  for (const json& item : json_rows(source, "views")) {
+    JsonRow row(item);
+    View view;
+    view.shape = read_shape(row.next());
+    view.order = read_order(row.next());
+    view.offset = Bytes(row.number(0, std::int64_t{1} << 60));
+    step.views.push_back(view);
   }
 }
 
@@ -221,6 +256,7 @@ json step_to_json(const Step& step) {
           {"tensors", write_tensors(step)},
           {"storages", write_storages(step)},
           {"operands", write_operands(step)},
+          {"views", write_views(step)},
           {"tasks", write_tasks(step)},
           {"replay_of", replays},
           {"algorithm_sets", write_algorithms(step)}};
@@ -238,6 +274,7 @@ Step step_from_json(const json& source) {
   read_tensors(source, step);
   read_storages(source, step);
   read_operands(source, step);
+  read_views(source, step);
   read_algorithms(source, step);
   read_tasks(source, step);
   return step;

@@ -86,14 +86,18 @@ TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape,
   const bool data = tensor_class == TensorClass::activation || tensor_class == TensorClass::activation_gradient;
   const DataType type = wanted.value_or(data ? step_.options.activations : DataType::f32);
   if (!storage.valid()) storage = new_storage(bytes_of(shape, type), tensor_class);
-  step_.tensors.push_back(Tensor{.tensor_class = tensor_class,
-                                 .type = type,
-                                 .shape = shape,
-                                 .storage = storage,
-                                 .layer = layer,
-                                 .parameter = {},
-                                 .role = role,
-                                 .index = index});
+  // Kernels that go along channels want them side by side; images come from the host that way too.
+  const bool made = data || tensor_class == TensorClass::input || tensor_class == TensorClass::saved_state;
+  step_.tensors.push_back(
+      Tensor{.tensor_class = tensor_class,
+             .type = type,
+             .shape = shape,
+             .order = made ? MemoryOrder::channels_last(shape.rank()) : MemoryOrder::row_major(shape.rank()),
+             .storage = storage,
+             .layer = layer,
+             .parameter = {},
+             .role = role,
+             .index = index});
   return TensorId(step_.tensors.size() - 1);
 }
 
@@ -125,7 +129,7 @@ void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number,
   task.first_operand = static_cast<std::uint32_t>(step_.operands.size());
   task.operand_count = static_cast<std::uint32_t>(operands.size());
   for (const NewOperand& operand : operands)
-    step_.operands.push_back(Operand{operand.role, operand.access, operand.index, operand.tensor});
+    step_.operands.push_back(Operand{operand.role, operand.access, operand.index, operand.tensor, operand.view});
   step_.tasks.push_back(std::move(task));
 }
 

@@ -14,6 +14,7 @@ struct NewOperand {
   TensorId tensor;
   Access access = Access::read;
   std::int16_t index = 0;
+  ViewId view = {};
 };
 
 // The samples that tasks work on together: all of the batch, or one of the sub-batches it is cut into.

@@ -136,7 +136,7 @@ void StepAssembler::make_replays() {
         operands.push_back({Role::mean, saved_mean_[id.index()]});
         operands.push_back({Role::inverse_deviation, saved_deviation_[id.index()]});
       }
-      operands.push_back({operand.role, operand.tensor, operand.access, operand.index});
+      operands.push_back({operand.role, operand.tensor, operand.access, operand.index, operand.view});
     }
     new_task(TaskKind::replay, id, number_[id.index()], operands);
     step_.tasks.back().first_sample = step_.tasks[t].first_sample;

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/id.h"
+#include "base/memory_order.h"
 #include "base/shape.h"
 #include "network/network.h"
 
@@ -69,17 +70,30 @@ enum class Access : std::uint8_t {
 inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::accumulate) + 1;
 [[nodiscard]] std::string_view access_name(Access access);
 
+// A part of a tensor, or all of it in another arrangement; reading through it is reading the tensor. A tensor
+// may be made in parts, by tasks without replays: the first part by `write`, each further one, side by side with
+// it, by `accumulate`, and nothing is added. Planners see the tensor and its storage alone.
+struct View {
+  Shape shape;
+  MemoryOrder order;
+  Bytes offset;  // from the first byte of the tensor
+
+  friend bool operator==(const View&, const View&) = default;
+};
+
 struct Operand {
   Role role = Role::x;
   Access access = Access::read;
   std::int16_t index = 0;  // which input (x, dx) or output (y, dy) of the layer it belongs to
   TensorId tensor;
+  ViewId view = {};  // invalid: the whole tensor as it is
 };
 
 struct Tensor {
   TensorClass tensor_class = TensorClass::activation;
   DataType type = DataType::f32;
   Shape shape;
+  MemoryOrder order = {};  // of parameters and what belongs to them, the backend chooses another
   StorageId storage;
   LayerId layer;           // that made it (or whose gradient it is)
   ParameterId parameter;   // for parameter, gradient, optimizer state, running statistics
@@ -183,6 +197,7 @@ struct Step {
   std::vector<Tensor> tensors;
   std::vector<Storage> storages;
   std::vector<Operand> operands;
+  std::vector<View> views;
   // The tasks in execution order, then the replay variants of the forward tasks.
   std::vector<Task> tasks;
   std::uint32_t ordered_tasks = 0;                     // how many of `tasks` are not replays
@@ -194,6 +209,17 @@ struct Step {
   [[nodiscard]] const Task& task(TaskId id) const { return tasks[id.index()]; }
   [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id.index()]; }
   [[nodiscard]] const Storage& storage(StorageId id) const { return storages[id.index()]; }
+  [[nodiscard]] const View& view(ViewId id) const { return views[id.index()]; }
+  // An operand as its task sees it: through its view, where it has one.
+  [[nodiscard]] const Shape& shape_of(const Operand& operand) const {
+    return operand.view.valid() ? view(operand.view).shape : tensor(operand.tensor).shape;
+  }
+  [[nodiscard]] const MemoryOrder& order_of(const Operand& operand) const {
+    return operand.view.valid() ? view(operand.view).order : tensor(operand.tensor).order;
+  }
+  [[nodiscard]] Bytes offset_of(const Operand& operand) const {
+    return operand.view.valid() ? view(operand.view).offset : Bytes();
+  }
   [[nodiscard]] std::span<const Operand> operands_of(const Task& task) const {
     return {operands.data() + task.first_operand, task.operand_count};
   }
@@ -210,6 +236,21 @@ using StepPtr = std::shared_ptr<const Step>;
 [[nodiscard]] inline std::int64_t samples_of(const Step& step, const Task& task) {
   const std::int64_t left = step.options.batch - task.first_sample, most = step.options.sub_batch;
   return most > 0 && most < left ? most : left;
+}
+
+// The bytes that a task sees of an operand: its storage's, or those of its view.
+[[nodiscard]] inline Bytes bytes_of(const Step& step, const Operand& operand) {
+  const Tensor& tensor = step.tensor(operand.tensor);
+  return operand.view.valid() ? bytes_of(step.view(operand.view).shape, tensor.type)
+                              : step.storage(tensor.storage).bytes;
+}
+// Whether it is less than its tensor.
+[[nodiscard]] inline bool is_part(const Step& step, const Operand& operand) {
+  return operand.view.valid() && step.shape_of(operand).elements() != step.tensor(operand.tensor).shape.elements();
+}
+// Whether the task adds to what is there; a further part of a tensor is written.
+[[nodiscard]] inline bool adds(const Step& step, const Operand& operand) {
+  return operand.access == Access::accumulate && !is_part(step, operand);
 }
 
 // "conv3 backward-data"

@@ -28,9 +28,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"seed", std::to_string(checkpoint.seed)}};
   for (const NamedTensor& tensor : checkpoint.tensors)
     content.tensors.push_back(
-        {tensor.name,
-         {tensor.shape.batch(), tensor.shape.channels(), tensor.shape.height(), tensor.shape.width()},
-         tensor.values});
+        {tensor.name, {tensor.shape.extents().begin(), tensor.shape.extents().end()}, tensor.values});
   write_safetensors(path, content);
 }
 
@@ -41,9 +39,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   checkpoint.steps = number_in(content, "steps", path.string());
   checkpoint.seed = number_in(content, "seed", path.string());
   for (SafeTensor& tensor : content.tensors) {
-    Shape shape;
-    if (tensor.shape.size() > 4) throw Error("{}: '{}' has more than four dimensions", path.string(), tensor.name);
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) shape = shape.with_extent(i, tensor.shape[i]);
+    if (tensor.shape.size() > Shape::kMostRank)
+      throw Error("{}: '{}' has more than {} dimensions", path.string(), tensor.name, Shape::kMostRank);
+    const Shape shape = tensor.shape.empty() ? Shape{1} : Shape(tensor.shape);
     checkpoint.tensors.push_back({std::move(tensor.name), shape, std::move(tensor.values)});
   }
   return checkpoint;

@@ -1,4 +1,4 @@
-// Samples to train on. A sample is written straight into the step's input, in NHWC order.
+// Samples to train on. A sample is written straight into the step's input, channels last.
 #pragma once
 
 #include <memory>

@@ -20,10 +20,10 @@ TensorId parameter_tensor(const Step& step, ParameterId id) {
   throw Error("the step has no parameter {}", id.value());
 }
 
-// A vector is a vector, wherever its one extent stands in the file.
+// A vector is a vector, wherever its one extent stands in the file; checkpoints of old have four extents always.
 std::vector<std::int64_t> extents(const Shape& shape) {
   std::vector<std::int64_t> result;
-  for (const std::int64_t extent : {shape.batch(), shape.channels(), shape.height(), shape.width()})
+  for (const std::int64_t extent : shape.extents())
     if (extent != 1) result.push_back(extent);
   return result;
 }
@@ -116,8 +116,8 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
     const Shape& saved = it->second->shape;
     if (extents(saved) != extents(tensor.shape) ||
         static_cast<std::int64_t>(it->second->values.size()) != tensor.shape.elements())
-      throw Error("'{}' is {}x{} in the checkpoint and {}x{} in the network", entry.name, saved.batch(),
-                  sample_text(saved), tensor.shape.batch(), sample_text(tensor.shape));
+      throw Error("'{}' is {} in the checkpoint and {} in the network", entry.name, fmt::join(saved.extents(), "x"),
+                  fmt::join(tensor.shape.extents(), "x"));
     found.emplace_back(entry.tensor, it->second);
   }
   for (const auto& [tensor, named] : found) lead().write(tensor, named->values);

@@ -77,7 +77,7 @@ Network make_lstm(const ModelRequest& request) {
   if (layers < 1 || hidden < 1 || steps < 1 || layers > kMostUnits || steps > kMostUnits || layers * steps > kMostUnits)
     throw Error("{}: layers, hidden units and steps must be at least 1, layers x steps at most {}", request.name,
                 kMostUnits);
-  if (sample.height() != 1 || sample.width() != 1 || sample.channels() % steps != 0)
+  if (sample.positions() != 1 || sample.channels() % steps != 0)
     throw Error("{}: the sample {} is not {} steps of one vector each; use for instance {}x1x1", request.name,
                 sample_text(sample), steps, checked_multiply(50, steps));
 

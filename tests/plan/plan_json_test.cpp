@@ -93,7 +93,7 @@ TEST(PlanJson, SaysWhatIsWrong) {
   EXPECT_NE(message("hello").find("damaged"), std::string::npos);
   EXPECT_NE(message("{}").find("not a Tidepool plan"), std::string::npos);
   EXPECT_NE(message(R"({"tidepool_plan": 99})").find("version"), std::string::npos);
-  EXPECT_NE(message(R"({"tidepool_plan": 1})").find("policy"), std::string::npos);
+  EXPECT_NE(message(R"({"tidepool_plan": 2})").find("policy"), std::string::npos);
 }
 
 TEST(Simulator, LanesOverlapAndWaitsHold) {

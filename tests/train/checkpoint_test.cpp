@@ -89,7 +89,7 @@ std::vector<Misfit> misfits() {
       {"OtherSize",
        [](State& state) {
          NamedTensor& tensor = find(state, "norm1.scale");
-         tensor.shape = tensor.shape.with_extent(1, 6);
+         tensor.shape = {6};
          tensor.values.resize(6);
        },
        "norm1.scale"},
@@ -103,10 +103,13 @@ TEST(Checkpoint, AVectorMayStandInAnyDimension) {
   const test::SessionPtr session = test::open_session(test::small_network(), {{4, true}});
   std::vector<NamedTensor> state = session->state();
   NamedTensor& bias = find(state, "conv2.bias");
-  bias.shape = {5, 1, 1, 1};  // as other programs write it
-  bias.values.assign(5, 0.25F);
-  session->restore(state, 0);
-  EXPECT_EQ(session->parameter(test::parameter_named(session->network(), "conv2.bias")), bias.values);
+  const std::vector<Shape> shapes{{5}, {1, 5, 1, 1}, {5, 1, 1, 1}, {1, 1, 1, 1, 1, 5}};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    bias.shape = shapes[i];
+    bias.values.assign(5, static_cast<float>(i) + 0.25F);
+    session->restore(state, 0);
+    EXPECT_EQ(session->parameter(test::parameter_named(session->network(), "conv2.bias")), bias.values);
+  }
 }
 
 TEST(Checkpoint, MayBeTakenWithoutItsOptimizer) {
@@ -132,7 +135,7 @@ TEST(Checkpoint, RefusesOtherSafetensorsFiles) {
   EXPECT_NE(error_with({{"steps", "-1"}, {"seed", "2"}}, {1}).find("not a number"), std::string::npos);
   EXPECT_NE(error_with({{"steps", "1e3"}, {"seed", "2"}}, {1}).find("not a number"), std::string::npos);
   EXPECT_NE(error_with({{"steps", ""}, {"seed", "2"}}, {1}).find("not a number"), std::string::npos);
-  EXPECT_NE(error_with({{"steps", "1"}, {"seed", "2"}}, {1, 1, 1, 1, 1}).find("four dimensions"), std::string::npos);
+  EXPECT_NE(error_with({{"steps", "1"}, {"seed", "2"}}, {1, 1, 1, 1, 1, 1, 1}).find("6 dimensions"), std::string::npos);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ Recipe average_pool_recipe(const TaskView& view, int threads) {
 
 Recipe global_average_pool_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
-  const Index positions = shape.height() * shape.width(), channels = shape.channels();
+  const Index positions = shape.positions(), channels = shape.channels();
   threads = team_for(shape.elements(), threads);
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);

@@ -249,7 +249,7 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
 
 Recipe batch_norm_recipe(const TaskView& view, int threads) {
   const Shape shape = view.input();
-  const Index rows = shape.batch() * shape.height() * shape.width(), channels = shape.channels();
+  const Index rows = shape.batch() * shape.positions(), channels = shape.channels();
   threads = team_for(shape.elements(), threads);
   if (view.find_read(Role::d_weight)) return spread_recipe(view, rows, channels, threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);

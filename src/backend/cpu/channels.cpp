@@ -15,7 +15,7 @@ Recipe channels_recipe(const TaskView& view, int threads) {
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
   const std::vector<ChannelPart> parts =
       channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
-  const std::int64_t rows = shape.batch() * shape.height() * shape.width(), width = shape.channels();
+  const std::int64_t rows = shape.batch() * shape.positions(), width = shape.channels();
   return recipe([=](const Launch& launch) {
     auto* wide = output_of<float>(launch, whole);
     parallel_ranges(threads, rows, kElementGrain / width + 1, [&](std::int64_t begin, std::int64_t end) {

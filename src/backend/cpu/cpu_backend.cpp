@@ -106,7 +106,7 @@ class CpuBackend final : public Backend {
       // oneDNN's interface has no const memory; a reorder only reads its source.
       return reorder(layout->logical, const_cast<float*>(logical.data()), layout->stored, address);
     }
-    write_nhwc(tensor.shape, tensor.type, logical, address);
+    write_logical(tensor.shape, tensor.order, tensor.type, logical, address);
   }
 
   void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
@@ -117,7 +117,7 @@ class CpuBackend final : public Backend {
       std::vector<std::byte> copy(address, address + layout->stored.get_size());
       return reorder(layout->stored, copy.data(), layout->logical, logical.data());
     }
-    read_nhwc(tensor.shape, tensor.type, address, logical);
+    read_logical(tensor.shape, tensor.order, tensor.type, address, logical);
   }
 
   [[nodiscard]] std::byte* allocate(Bytes bytes) override { return tide::allocate_host(bytes); }

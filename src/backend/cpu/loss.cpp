@@ -85,9 +85,8 @@ Metric forward_row(const LossShape& s, const float* x, float* y, Index label) {
 LossShape shape_of(const TaskView& view, std::size_t labels) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
-  return {
-      shape.batch(),        shape.height() * shape.width(), shape.channels(), view.tensor(labels).shape.per_sample(),
-      options.label_offset, options.label_smoothing,        options.weight};
+  return {shape.batch(),        shape.positions(),       shape.channels(), view.shape(labels).per_sample(),
+          options.label_offset, options.label_smoothing, options.weight};
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ Recipe lrn_recipe(const TaskView& view, int threads) {
   const LrnShape s{shape.channels(), options.size / 2, static_cast<float>(options.k),
                    static_cast<float>(options.alpha / static_cast<double>(options.size)),
                    static_cast<float>(options.beta)};
-  const Index rows = shape.batch() * shape.height() * shape.width();
+  const Index rows = shape.batch() * shape.positions();
   const Index parts = std::min<Index>(threads, rows);
   const Bytes workspace(parts * 3 * s.padded() * static_cast<Index>(sizeof(float)));
   const bool forward = view.is_forward();

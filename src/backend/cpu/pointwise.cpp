@@ -103,7 +103,7 @@ Kernel binary_kernel(Binary function, std::size_t first, std::size_t second, std
   };
 }
 
-Index count_of(const TaskView& view, std::size_t position) { return view.tensor(position).shape.elements(); }
+Index count_of(const TaskView& view, std::size_t position) { return view.shape(position).elements(); }
 
 }  // namespace
 

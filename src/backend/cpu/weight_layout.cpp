@@ -12,7 +12,7 @@ constexpr std::int64_t kTypicalBatch = 32;
 
 std::vector<std::int64_t> weight_signature(const Layer& layer, const Shape& sample) {
   if (layer.kind == LayerKind::fully_connected)
-    return {sample.channels(), sample.height(), sample.width(), layer.outputs[0].channels()};
+    return {sample.channels(), sample.positions(), layer.outputs[0].channels()};
   return ConvolutionProblem::of(layer, sample, kTypicalBatch).signature();
 }
 
@@ -20,9 +20,9 @@ WeightLayout make_weight_layout(const Layer& layer, const Shape& sample, const d
   using Tag = dnnl::memory::format_tag;
   constexpr auto type = dnnl::memory::data_type::f32;
   if (layer.kind == LayerKind::fully_connected) {
-    // One row per input in the order of NHWC memory: a plain matrix, input x output. The
+    // One row per input in the order of channels-last memory: a plain matrix, input x output. The
     // other way round, oneDNN's backward takes up to twice the time.
-    const dnnl::memory::dims dims{layer.outputs[0].channels(), sample.channels(), sample.height(), sample.width()};
+    const dnnl::memory::dims dims{layer.outputs[0].channels(), sample.channels(), sample.positions(), 1};
     return {{dims, type, Tag::oihw}, {dims, type, Tag::hwio}, weight_signature(layer, sample)};
   }
   const ConvolutionProblem problem = ConvolutionProblem::of(layer, sample, kTypicalBatch);

@@ -4,9 +4,7 @@
 namespace tide::cuda {
 namespace {
 
-RowsAndChannels rows_and_channels(const Shape& shape) {
-  return {shape.batch() * shape.height() * shape.width(), shape.channels()};
-}
+RowsAndChannels rows_and_channels(const Shape& shape) { return {shape.batch() * shape.positions(), shape.channels()}; }
 
 // What forward, replay and evaluation share.
 class Normalization {

@@ -106,18 +106,21 @@ class CudaBackend final : public Backend {
   void begin_step(const StepState& state) override { context_->set_state(state); }
   void synchronize() override { check(cudaStreamSynchronize(context_->stream()), "a kernel"); }
 
-  // NHWC for activations is output x height x width x input channels for weights.
+  // Weights are output x height x width x input channels: channels last, as cuDNN wants them.
+  static MemoryOrder order_of(const Tensor& tensor) {
+    return tensor.parameter.valid() ? MemoryOrder::channels_last(tensor.shape.rank()) : tensor.order;
+  }
   void write_tensor(const Step& step, TensorId id, std::span<const float> logical, std::byte* address) override {
     const Tensor& tensor = step.tensor(id);
     std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
-    write_nhwc(tensor.shape, tensor.type, logical, stored.data());
+    write_logical(tensor.shape, order_of(tensor), tensor.type, logical, stored.data());
     context_->copy(kComputeLane, address, stored.data(), stored.size());
   }
   void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
     const Tensor& tensor = step.tensor(id);
     std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
     context_->copy(kComputeLane, stored.data(), address, stored.size());
-    read_nhwc(tensor.shape, tensor.type, stored.data(), logical);
+    read_logical(tensor.shape, order_of(tensor), tensor.type, stored.data(), logical);
   }
 
   [[nodiscard]] std::byte* allocate(Bytes bytes) override {

@@ -7,7 +7,7 @@ namespace tide::cuda {
 Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<LrnOptions>();
   const Shape shape = view.input();
-  const LrnShape lrn{shape.batch() * shape.height() * shape.width(),
+  const LrnShape lrn{shape.batch() * shape.positions(),
                      static_cast<int>(shape.channels()),
                      static_cast<int>(options.size / 2),
                      static_cast<float>(options.k),
@@ -34,14 +34,10 @@ Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
   const std::size_t labels = view.read(Role::labels);
-  const std::int64_t positions = shape.height() * shape.width();
-  const LossShape loss{shape.batch() * positions,
-                       positions,
-                       shape.channels(),
-                       view.tensor(labels).shape.per_sample(),
-                       options.label_offset,
-                       options.label_smoothing,
-                       options.weight};
+  const std::int64_t positions = shape.positions();
+  const LossShape loss{
+      shape.batch() * positions, positions,     shape.channels(), view.shape(labels).per_sample(), options.label_offset,
+      options.label_smoothing,   options.weight};
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);
     return recipe(

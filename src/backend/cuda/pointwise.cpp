@@ -6,7 +6,7 @@
 namespace tide::cuda {
 namespace {
 
-std::int64_t count_of(const TaskView& view, std::size_t position) { return view.tensor(position).shape.elements(); }
+std::int64_t count_of(const TaskView& view, std::size_t position) { return view.shape(position).elements(); }
 
 Recipe binary_recipe(const TaskView& view, const ContextPtr& context, Binary operation, std::size_t first,
                      std::size_t second, std::size_t to) {
@@ -115,7 +115,7 @@ Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
   const std::vector<ChannelPart> parts =
       channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
-  const std::int64_t rows = shape.batch() * shape.height() * shape.width(), width = shape.channels();
+  const std::int64_t rows = shape.batch() * shape.positions(), width = shape.channels();
   return recipe([=, element = element_of(view, whole)](const Launch& launch) {
     for (const ChannelPart& part : parts) {
       std::byte* wide = launch.operands[whole] + static_cast<std::size_t>(part.offset) * size_of(element);

@@ -65,7 +65,7 @@ Recipe pool_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape input = view.input();
   const Element element = element_of(view, view.is_forward() ? view.written(Role::y) : view.written(Role::dx));
   if (view.layer_kind() == LayerKind::global_average_pool) {
-    const std::int64_t positions = input.height() * input.width();
+    const std::int64_t positions = input.positions();
     const int channels = narrow(input.channels());
     return two_way_recipe(
         view,

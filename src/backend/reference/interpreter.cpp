@@ -1,21 +1,21 @@
 #include "backend/reference/interpreter.h"
 
+#include <algorithm>
+
 #include "backend/reference/run.h"
 
 namespace tide {
 namespace {
 
-// Calls visit(logical index, memory index); only activations have two orders.
-template <typename Visit>
-void for_each_element(const Tensor& tensor, Visit visit) {
-  const bool plain = tensor.parameter.valid();
-  const reference::Grid grid{tensor.shape};
-  std::size_t logical = 0;
-  for (std::int64_t n = 0; n < tensor.shape.batch(); ++n)
-    for (std::int64_t c = 0; c < tensor.shape.channels(); ++c)
-      for (std::int64_t h = 0; h < tensor.shape.height(); ++h)
-        for (std::int64_t w = 0; w < tensor.shape.width(); ++w, ++logical)
-          visit(logical, plain ? logical : grid.at(n, c, h, w));
+// The elements of a tensor that an operand's view shows.
+struct Shown {
+  std::size_t first, count;
+};
+
+Shown shown_by(const Step& step, const Operand& operand) {
+  const std::int64_t bytes = element_bytes(step.tensor(operand.tensor).type);
+  return {static_cast<std::size_t>(step.offset_of(operand).count() / bytes),
+          static_cast<std::size_t>(step.shape_of(operand).elements())};
 }
 
 }  // namespace
@@ -36,24 +36,41 @@ const std::vector<double>& ReferenceInterpreter::get(TensorId tensor) const {
 
 void ReferenceInterpreter::set_logical(TensorId tensor, const std::vector<double>& values) {
   std::vector<double> memory(values.size());
-  for_each_element(step_->tensor(tensor), [&](std::size_t from, std::size_t to) { memory.at(to) = values.at(from); });
+  const Tensor& of = step_->tensor(tensor);
+  for_each_element(of.shape, of.order, [&](std::size_t from, std::size_t to) { memory.at(to) = values.at(from); });
   set(tensor, std::move(memory));
 }
 
 std::vector<double> ReferenceInterpreter::get_logical(TensorId tensor) const {
   const std::vector<double>& memory = get(tensor);
   std::vector<double> values(memory.size());
-  for_each_element(step_->tensor(tensor), [&](std::size_t to, std::size_t from) { values[to] = memory[from]; });
+  const Tensor& of = step_->tensor(tensor);
+  for_each_element(of.shape, of.order, [&](std::size_t to, std::size_t from) { values[to] = memory[from]; });
   return values;
 }
 
 void ReferenceInterpreter::run_task(TaskId task, const StepState& state) {
+  const std::span<const Operand> all = step_->operands_of(task);
+  std::vector<reference::Values> parts(all.size());  // of operands with a view
   std::vector<reference::Values*> operands;
-  for (const Operand& operand : step_->operands_of(task)) {
-    if (operand.access == Access::read) static_cast<void>(get(operand.tensor));  // throws where it is missing
-    operands.push_back(&values_[operand.tensor.index()]);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    reference::Values& whole = values_[all[i].tensor.index()];
+    if (all[i].access == Access::read) static_cast<void>(get(all[i].tensor));  // throws where it is missing
+    if (all[i].view.valid() && (all[i].access == Access::read || adds(*step_, all[i]))) {
+      const Shown part = shown_by(*step_, all[i]);
+      const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(part.first);
+      parts[i].assign(begin, begin + static_cast<std::ptrdiff_t>(part.count));
+    }
+    operands.push_back(all[i].view.valid() ? &parts[i] : &whole);
   }
   run_reference(*step_, task, operands, state);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].view.valid() || all[i].access == Access::read) continue;
+    reference::Values& whole = values_[all[i].tensor.index()];
+    whole.resize(static_cast<std::size_t>(step_->tensor(all[i].tensor).shape.elements()));
+    std::copy(parts[i].begin(), parts[i].end(),
+              whole.begin() + static_cast<std::ptrdiff_t>(shown_by(*step_, all[i]).first));
+  }
 }
 
 void ReferenceInterpreter::run(const StepState& state) {

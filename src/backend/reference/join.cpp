@@ -9,7 +9,7 @@ namespace {
 template <typename Visit>
 void for_each_part_element(const Shape& whole, const std::vector<std::int64_t>& channels,
                            const std::vector<std::size_t>& parts, Visit visit) {
-  const auto rows = static_cast<std::size_t>(whole.batch() * whole.height() * whole.width());
+  const auto rows = static_cast<std::size_t>(whole.batch() * whole.positions());
   std::size_t first = 0;
   for (std::size_t part = 0; part < channels.size(); ++part) {
     const auto width = static_cast<std::size_t>(channels[part]);

@@ -18,7 +18,7 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   const auto& options = task.view.options<SoftmaxOptions>();
   const Shape shape = task.view.input();
   const Values& labels = task.in(Role::labels);
-  const std::int64_t classes = shape.channels(), positions = shape.height() * shape.width();
+  const std::int64_t classes = shape.channels(), positions = shape.positions();
   const auto labels_per_sample = static_cast<std::int64_t>(labels.size()) / shape.batch();
   const auto label_of = [&](std::int64_t n, std::int64_t position) {
     return static_cast<std::int64_t>(

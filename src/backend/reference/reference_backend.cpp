@@ -22,9 +22,9 @@ void store_as(const Values& values, std::byte* memory) {
   for (std::size_t i = 0; i < values.size(); ++i) elements[i] = static_cast<Element>(values[i]);
 }
 
-Values load(const Tensor& tensor, const std::byte* memory) {
-  Values values(static_cast<std::size_t>(tensor.shape.elements()));
-  switch (tensor.type) {
+Values load(const Shape& shape, DataType type, const std::byte* memory) {
+  Values values(static_cast<std::size_t>(shape.elements()));
+  switch (type) {
     case DataType::f32: load_as<float>(memory, values); break;
     case DataType::i32: load_as<std::int32_t>(memory, values); break;
     case DataType::u8: load_as<std::uint8_t>(memory, values); break;
@@ -64,7 +64,8 @@ void run(const Step& step, TaskId task, const Launch& launch) {
   std::vector<Values> values(operands.size());
   std::vector<Values*> pointers;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].access != Access::write) values[i] = load(step.tensor(operands[i].tensor), launch.operands[i]);
+    if (operands[i].access != Access::write)
+      values[i] = load(step.shape_of(operands[i]), step.tensor(operands[i].tensor).type, launch.operands[i]);
     pointers.push_back(&values[i]);
   }
   run_reference(step, task, pointers, *launch.state);
@@ -87,13 +88,11 @@ class ReferenceBackend final : public Backend {
 
   void write_tensor(const Step& step, TensorId id, std::span<const float> logical, std::byte* address) override {
     const Tensor& tensor = step.tensor(id);
-    if (tensor.parameter.valid()) return write_plain(tensor.type, logical, address);
-    write_nhwc(tensor.shape, tensor.type, logical, address);
+    write_logical(tensor.shape, tensor.order, tensor.type, logical, address);
   }
   void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
     const Tensor& tensor = step.tensor(id);
-    if (tensor.parameter.valid()) return read_plain(tensor.type, address, logical);
-    read_nhwc(tensor.shape, tensor.type, address, logical);
+    read_logical(tensor.shape, tensor.order, tensor.type, address, logical);
   }
 
   [[nodiscard]] std::byte* allocate(Bytes bytes) override { return tide::allocate_host(bytes); }

@@ -1,5 +1,5 @@
 // A task with its operands as doubles: what every kernel of the reference works on.
-// Activations are in NHWC memory order, parameters in their logical order.
+// Activations lie channels last, parameters in their logical order.
 #pragma once
 
 #include <span>
@@ -30,7 +30,7 @@ struct ReferenceTask {
   [[nodiscard]] Values& out(Role role, std::size_t nth = 0) const {
     const std::size_t position = view.written(role, nth);
     Values& values = *operands[position];
-    const auto size = static_cast<std::size_t>(view.tensor(position).shape.elements());
+    const auto size = static_cast<std::size_t>(view.shape(position).elements());
     if (view.accumulates(position) && values.size() != size)
       throw Error("task '{}' accumulates into a tensor that was never written", task_name(view.step(), view.id()));
     if (!view.accumulates(position)) values.assign(size, 0.0);

@@ -78,17 +78,17 @@ void run_convolution(const ReferenceTask& task) {
 }
 
 void run_fully_connected(const ReferenceTask& task) {
-  const Grid input{task.view.input()}, output{task.view.output()};
-  run_products(task, output.shape.channels(), [&](auto visit) {
-    for (std::int64_t n = 0; n < input.shape.batch(); ++n)
-      for (std::int64_t o = 0; o < output.shape.channels(); ++o)
-        for (std::int64_t c = 0; c < input.shape.channels(); ++c)
-          for (std::int64_t h = 0; h < input.shape.height(); ++h)
-            for (std::int64_t w = 0; w < input.shape.width(); ++w) {
-              const std::int64_t weight =
-                  ((o * input.shape.channels() + c) * input.shape.height() + h) * input.shape.width() + w;
-              visit(input.at(n, c, h, w), output.at(n, o, 0, 0), static_cast<std::size_t>(weight));
-            }
+  const Shape input = task.view.input();
+  const std::int64_t outputs = task.view.output().channels(), channels = input.channels();
+  const std::int64_t positions = input.positions();
+  run_products(task, outputs, [&](auto visit) {
+    for (std::int64_t n = 0; n < input.batch(); ++n)
+      for (std::int64_t o = 0; o < outputs; ++o)
+        for (std::int64_t c = 0; c < channels; ++c)
+          for (std::int64_t p = 0; p < positions; ++p)
+            visit(static_cast<std::size_t>((n * positions + p) * channels + c),
+                  static_cast<std::size_t>(n * outputs + o),
+                  static_cast<std::size_t>((o * channels + c) * positions + p));
   });
 }
 

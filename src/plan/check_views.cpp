@@ -1,0 +1,130 @@
+// Views are where a damaged step could send a kernel outside its operands, so that all about them is
+// proved before anything is played.
+#include <algorithm>
+#include <optional>
+
+#include "plan/findings.h"
+
+namespace tide::checker {
+namespace {
+
+// Nothing where an extent is below 1 or the bytes do not fit in 63 bits.
+std::optional<std::int64_t> size_of(const Shape& shape, DataType type) {
+  std::int64_t size = element_bytes(type);
+  for (const std::int64_t extent : shape.extents())
+    if (extent < 1 || __builtin_mul_overflow(size, extent, &size)) return std::nullopt;
+  return size;
+}
+
+// Some bytes of a tensor.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+};
+
+class Views {
+ public:
+  Views(const Step& step, Findings& findings) : step_(step), findings_(findings) {}
+
+  void check() {
+    for (std::size_t t = 0; t < step_.tensors.size(); ++t)
+      if (step_.tensors[t].order.rank() != step_.tensors[t].shape.rank())
+        add("{} has {} extents in an order of {} axes", tensor_name(step_, TensorId(t)), step_.tensors[t].shape.rank(),
+            step_.tensors[t].order.rank());
+    for (std::size_t v = 0; v < step_.views.size(); ++v)
+      if (step_.views[v].order.rank() != step_.views[v].shape.rank())
+        add("view {} has {} extents in an order of {} axes", v, step_.views[v].shape.rank(),
+            step_.views[v].order.rank());
+    for (std::size_t o = 0; o < step_.operands.size(); ++o) check_operand(o);
+    if (!findings_.empty() || step_.views.empty()) return;
+    for (std::size_t t = 0; t < step_.tasks.size(); ++t) {
+      check_in_place(TaskId(t));
+      check_replay(TaskId(t));
+    }
+    check_parts();
+  }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    findings_.add(FindingKind::malformed, format, std::forward<Args>(args)...);
+  }
+
+  [[nodiscard]] std::optional<Range> range(const Operand& operand) const {
+    const std::optional<std::int64_t> size = size_of(step_.shape_of(operand), step_.tensor(operand.tensor).type);
+    Range result{step_.offset_of(operand).count(), 0};
+    if (!size || __builtin_add_overflow(result.begin, *size, &result.end)) return std::nullopt;
+    return result;
+  }
+
+  void check_operand(std::size_t index) {
+    const Operand& operand = step_.operands[index];
+    if (!operand.view.valid()) return;
+    if (operand.view.index() >= step_.views.size()) return add("operand {} has a view that does not exist", index);
+    const Tensor& tensor = step_.tensor(operand.tensor);
+    const std::optional<std::int64_t> whole = size_of(tensor.shape, tensor.type);
+    const std::optional<Range> part = range(operand);
+    if (!whole || !part || part->end > std::min(*whole, step_.storage(tensor.storage).bytes.count()))
+      return add("operand {} has a view that goes beyond {}", index, tensor_name(step_, operand.tensor));
+    if (part->begin % element_bytes(tensor.type) != 0)
+      add("operand {} has a view that begins within an element of {}", index, tensor_name(step_, operand.tensor));
+  }
+
+  // What takes a value's place must be as large as the value.
+  void check_in_place(TaskId id) {
+    const auto operands = step_.operands_of(id);
+    for (const InPlacePair pair : step_.task(id).in_place)
+      for (const std::int16_t position : {pair.source, pair.target})
+        if (is_part(step_, operands[static_cast<std::size_t>(position)]))
+          add("{} is in place through a part of {}", task_name(step_, id),
+              tensor_name(step_, operands[static_cast<std::size_t>(position)].tensor));
+  }
+
+  // A replay makes its tensors again, not parts of them.
+  void check_replay(TaskId id) {
+    if (step_.task(id).kind != TaskKind::replay) return;
+    for (const Operand& operand : step_.operands_of(id))
+      if (operand.access != Access::read && is_part(step_, operand))
+        add("{} makes a part of {} again", task_name(step_, id), tensor_name(step_, operand.tensor));
+  }
+
+  // Parts of a tensor that are written lie side by side and are all of it, and what is added to it comes behind them.
+  void check_parts() {
+    std::vector<std::vector<Range>> parts(step_.tensors.size());
+    std::vector<bool> wholes(step_.tensors.size(), false);
+    for (std::uint32_t t = 0; t < step_.ordered_tasks; ++t)
+      for (const Operand& operand : step_.operands_of(TaskId(t))) {
+        if (operand.access == Access::read) continue;
+        if (!is_part(step_, operand))
+          wholes[operand.tensor.index()] = true;
+        else if (wholes[operand.tensor.index()])
+          add("{} writes a part of {} over what is there", task_name(step_, TaskId(t)),
+              tensor_name(step_, operand.tensor));
+        else
+          parts[operand.tensor.index()].push_back(*range(operand));
+      }
+    for (std::size_t t = 0; t < parts.size(); ++t)
+      if (!parts[t].empty()) check_tiles(TensorId(t), parts[t]);
+  }
+
+  void check_tiles(TensorId tensor, std::vector<Range>& parts) {
+    std::sort(parts.begin(), parts.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    std::int64_t end = 0;
+    for (const Range& part : parts) {
+      if (part.begin != end)
+        return add("the parts of {} {} at byte {}", tensor_name(step_, tensor),
+                   part.begin < end ? "overlap" : "leave a gap", std::min(part.begin, end));
+      end = part.end;
+    }
+    if (end != size_of(step_.tensor(tensor).shape, step_.tensor(tensor).type))
+      add("the parts of {} end at byte {}", tensor_name(step_, tensor), end);
+  }
+
+  const Step& step_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void check_views(const Step& step, Findings& findings) { Views(step, findings).check(); }
+
+}  // namespace tide::checker
