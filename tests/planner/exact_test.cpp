@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/median.h"
 #include "plan/timeline.h"
 #include "planner/lower_bound.h"
 #include "step/build.h"
@@ -56,10 +57,6 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
       EXPECT_GE(simulate(*result.plan, cost).seconds, *shortest * (1 - kRounding)) << policy.name << " " << seed;
     }
   }
-  const auto median = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  };
   // Half of them cannot do without moving or recomputing; those alone, too.
   EXPECT_GE(forced.size(), 200U);
   EXPECT_LE(median(ratios), 1.05);
