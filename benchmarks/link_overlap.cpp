@@ -85,7 +85,9 @@ struct Measured {
 // The step in the middle of several.
 Measured measure(const Plan& plan, const CostModel& cost, Backend& backend, double link, int steps) {
   Arena arena(backend, summarize(plan).peak_bytes);
-  Executor executor(plan, backend, arena, {.guard = false, .record = true, .link_bytes_per_second = link});
+  const std::unique_ptr<Executor> made =
+      make_executor(plan, backend, arena, {.guard = false, .record = true, .link_bytes_per_second = link});
+  Executor& executor = *made;
   const Step& step = executor.step();
   for (const Storage& storage : step.storages) {
     if (!storage.persistent || !storage.entry.valid()) continue;

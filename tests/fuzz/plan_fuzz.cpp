@@ -60,7 +60,8 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   if (!disk.is_zero()) file = std::make_unique<SpillFile>("", disk);
   ExecutorOptions options;
   options.guard = guard;  // with it, lanes run in the plan's order on one thread
-  Executor executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
+  const std::unique_ptr<Executor> made = make_executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
+  Executor& executor = *made;
   const Step& step = executor.step();
   std::vector<TensorId> persistent;
   for (const Storage& storage : step.storages)
