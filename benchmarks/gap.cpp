@@ -2,9 +2,10 @@
 //   gap [DEVICE...]          default: h200 titan-x k40m
 // Budgets are shares of what liveness needs. Times are over the time of the same tasks in unlimited memory.
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/median.h"
+#include "base/stopwatch.h"
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/timeline.h"
@@ -28,14 +29,6 @@ constexpr Case kCases[] = {{"alexnet", 200},     {"vgg16", 32},       {"vgg19", 
                            {"inception-v4", 32}, {"densenet121", 64}, {"preresnet:164", 128}, {"lstm:4,1024,64", 64}};
 constexpr int kPercents[] = {90, 80, 70, 66, 60, 53, 45, 40, 33, 25};
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void run(const char* device_name) {
   const Device device = find_device(device_name).rates();
   const DeviceModel cost(device);
@@ -53,13 +46,13 @@ void run(const char* device_name) {
       return step;
     };
     const double ideal = ideal_seconds(build({}), cost);
-    const Bytes peak = make_plan(find_policy("liveness"), build({}), cost, {}).floor;
+    const Bytes peak = make_plan(find_policy("liveness"), build({}), cost, {}).floor[Tier::device];
     for (const int percent : kPercents) {
       PlannerOptions options;
       options.memory[Tier::device] = Bytes(peak.count() / 100 * percent / kAlignment * kAlignment);
-      const double start = now();
+      const Stopwatch watch;
       const LowerBound bound = fused_lower_bound(build, cost, options);
-      const double bound_seconds = now() - start;
+      const double bound_seconds = watch.seconds();
       const PlanResult result = search_plan(find_policy("auto"), build, cost, options);
       longest_bound = std::max(longest_bound, bound_seconds);
       longest_plan = std::max(longest_plan, result.plan_seconds);

@@ -3,20 +3,17 @@
 // Every storage has memory of its own; workspaces share one area. Prints the median time of a
 // step, images per second, and where the time goes by kind of task and layer.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <random>
 
+#include "base/median.h"
 #include "base/size_text.h"
+#include "base/stopwatch.h"
 #include "gpu_command.h"
 
 namespace tide {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Random values of a plausible size: a diverging step would run on infinities.
 void fill(Backend& backend, const Tensor& tensor, Bytes bytes, std::byte* to) {
@@ -91,35 +88,35 @@ class RecordedStep {
 int run(const GpuCommand& command) {
   const auto backend = command.backend();
   Step step = command.step();
-  auto start = Clock::now();
+  Stopwatch watch;
   backend->annotate(step);
-  const double annotated = seconds_since(start);
+  const double annotated = watch.seconds();
   RecordedStep recorded(*backend, step);
   StepState state;
   state.learning_rate = 1e-4;
   backend->begin_step(state);
   recorded.run_one_by_one();
-  start = Clock::now();
+  watch.restart();
   recorded.run_one_by_one();
-  const double eager = seconds_since(start);
-  start = Clock::now();
+  const double eager = watch.seconds();
+  watch.restart();
   const auto queue = recorded.record(false);
-  const double recording = seconds_since(start);
+  const double recording = watch.seconds();
   std::vector<double> times;
   for (int round = 0; round < 12; ++round) {
-    start = Clock::now();
+    watch.restart();
     backend->begin_step(state);
     queue->launch();
     queue->synchronize();
-    times.push_back(seconds_since(start));
+    times.push_back(watch.seconds());
   }
   std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
+  const double usual = median(times);
   fmt::print("{}\n{} batch {}{}: {} tasks, annotated in {:.2f} s, recorded in {:.2f} s, {} without reuse\n",
              backend->description(), command.model, command.batch, command.fuse ? ", fused" : "", step.ordered_tasks,
              annotated, recording, format_size(recorded.total()));
-  fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", median * 1e3,
-             times.front() * 1e3, times.back() * 1e3, static_cast<double>(command.batch) / median, eager * 1e3);
+  fmt::print("step {:.2f} ms ({:.2f} to {:.2f}), {:.0f} img/s; launched one by one {:.2f} ms\n", usual * 1e3,
+             times.front() * 1e3, times.back() * 1e3, static_cast<double>(command.batch) / usual, eager * 1e3);
 
   const auto timed = recorded.record(true);
   timed->launch();

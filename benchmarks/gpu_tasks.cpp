@@ -3,17 +3,16 @@
 // Prints a table, the slowest first, and the sum over the step of the first and of the fastest
 // algorithms. Data is random: zeros run faster than any real data.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <random>
 
+#include "base/median.h"
+#include "base/stopwatch.h"
 #include "gpu_command.h"
 
 namespace tide {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // What two tasks must have in common to take the same time.
 std::string signature(const Step& step, TaskId id) {
@@ -71,23 +70,22 @@ double median_time(Backend& backend, const Kernel& kernel, const Launch& launch)
   std::vector<double> times;
   for (int round = 0; round < 5; ++round) {
     constexpr int kRuns = 4;
-    const auto start = Clock::now();
+    const Stopwatch watch;
     for (int i = 0; i < kRuns; ++i) kernel(launch);
     backend.synchronize();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count() / kRuns);
+    times.push_back(watch.seconds() / kRuns);
     if (times.back() > 0.2) break;
   }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 int run(const GpuCommand& command, bool all, const std::string& only) {
   const auto backend = command.backend();
   Step step = command.step();
-  const auto start = Clock::now();
+  const Stopwatch watch;
   backend->annotate(step);
   fmt::print("{}\n{} batch {}: annotated {} tasks in {:.2f} s\n", backend->description(), command.model, command.batch,
-             step.tasks.size(), std::chrono::duration<double>(Clock::now() - start).count());
+             step.tasks.size(), watch.seconds());
   Memory memory(*backend);
   std::map<std::string, Row> rows;
   const StepState state;

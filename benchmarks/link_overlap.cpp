@@ -86,7 +86,9 @@ struct Measured {
 // The step in the middle of several.
 Measured measure(const Plan& plan, const CostModel& cost, Backend& backend, double link, int steps) {
   Arena arena(backend, summarize(plan).peak[Tier::device]);
-  Executor executor(plan, backend, arena, {.guard = false, .record = true, .link_bytes_per_second = link});
+  const std::unique_ptr<Executor> made =
+      make_executor(plan, backend, arena, {.guard = false, .record = true, .link_bytes_per_second = link});
+  Executor& executor = *made;
   const Step& step = executor.step();
   for (const Storage& storage : step.storages) {
     if (!storage.persistent || !storage.entry.valid()) continue;
@@ -143,7 +145,7 @@ void run_case(const Case& given, int steps, const std::vector<std::string>& name
       // Half of what is above the least that will do: something has to move, but not all.
       PlannerOptions planner;
       planner.memory[Tier::device] = Bytes(1);
-      const Bytes floor = make_plan(find_policy(policy), step, cost, planner).floor;
+      const Bytes floor = make_plan(find_policy(policy), step, cost, planner).floor[Tier::device];
       planner.memory[Tier::device] = Bytes((floor.count() + std::max(floor, liveness.floor[Tier::device]).count()) / 2);
       const PlanResult result = make_plan(find_policy(policy), step, cost, planner);
       if (result.plan) compare(policy, *result.plan, cost, *backend, link, steps);

@@ -12,6 +12,7 @@
 #include "planner/policies/recursive.h"
 #include "planner/policies/sublinear.h"
 #include "planner/policies/superneurons.h"
+#include "planner/policy.h"
 #include "planner/search/search.h"
 #include "planner/vdnn/vdnn.h"
 #include "step/build.h"

@@ -7,8 +7,9 @@
 #include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
-#include "planner/lower_bound.h"
+#include "planner/bound/lower_bound.h"
+#include "planner/policy.h"
+#include "planner/search/search.h"
 #include "report/table.h"
 
 namespace tide {
@@ -29,7 +30,7 @@ struct CompareArguments {
 int run(const CompareArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
-  const std::optional<Bytes>& memory = options.memory;
+  const std::optional<Bytes>& memory = options.memory[Tier::device];
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
   const auto build = [&](const StepChoice& choice) {
@@ -54,17 +55,17 @@ int run(const CompareArguments& arguments) {
   double baseline = 0;
   bool any = false;
   for (const Policy& policy : policies()) {
-    const PlanResult result = make_fused_plan(policy, build, cost, options);
-    if (policy.name == "baseline") baseline = static_cast<double>(result.floor.count());
+    const PlanResult result = search_plan(policy, build, cost, options);
+    if (policy.name == "baseline") baseline = static_cast<double>(result.floor[Tier::device].count());
     const auto share = [&](Bytes bytes) {
       return baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(bytes.count()) / baseline) : "-";
     };
     const std::string planned = fmt::format("{:.3g} ms", 1e3 * result.plan_seconds);
     ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
-    entry["floor_bytes"] = result.floor.count();
+    entry["floor_bytes"] = result.floor[Tier::device].count();
     if (!result.plan) {
-      table.add({std::string(policy.name), "no", "-", "-", share(result.floor), format_size(result.floor), "-", "-",
-                 "-", "-", "-", planned});
+      table.add({std::string(policy.name), "no", "-", "-", share(result.floor[Tier::device]),
+                 format_size(result.floor[Tier::device]), "-", "-", "-", "-", "-", planned});
       entry["bottleneck_task"] = result.bottleneck_task;
       list.push_back(std::move(entry));
       continue;
@@ -74,13 +75,13 @@ int run(const CompareArguments& arguments) {
     const double predicted = simulate(*result.plan, cost).seconds;
     const double gap = predicted / bound.seconds - 1;
     const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
-    table.add({std::string(policy.name), "yes", format_size(summary.peak_bytes),
-               fmt::format("{}", summary.peak_bytes.count()), share(summary.peak_bytes), format_size(result.floor),
-               moved.is_zero() ? "0" : format_size(moved), fmt::format("{}", summary.recomputed_tasks),
-               fmt::format("{:.3g} s", predicted), fmt::format("{:.1f}%", 100 * gap),
-               std::string(numerics_name(result.plan->numerics)), planned});
+    table.add({std::string(policy.name), "yes", format_size(summary.peak[Tier::device]),
+               fmt::format("{}", summary.peak[Tier::device].count()), share(summary.peak[Tier::device]),
+               format_size(result.floor[Tier::device]), moved.is_zero() ? "0" : format_size(moved),
+               fmt::format("{}", summary.recomputed_tasks), fmt::format("{:.3g} s", predicted),
+               fmt::format("{:.1f}%", 100 * gap), std::string(numerics_name(result.plan->numerics)), planned});
     entry["numerics"] = numerics_name(result.plan->numerics);
-    entry["peak_bytes"] = summary.peak_bytes.count();
+    entry["peak_bytes"] = summary.peak[Tier::device].count();
     entry["offloaded_bytes"] = summary.offloaded_bytes.count();
     entry["recomputed_tasks"] = summary.recomputed_tasks;
     entry["predicted_seconds"] = predicted;

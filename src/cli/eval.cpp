@@ -33,8 +33,8 @@ int run(const EvalArguments& arguments) {
   options.activations = arguments.step.activations();
   options.deterministic = arguments.step.deterministic;
   options.policy = "auto";
-  options.planner.memory = arguments.budget.device();
-  options.planner.host_memory = arguments.budget.host();
+  options.planner.memory[Tier::device] = arguments.budget.device();
+  options.planner.memory[Tier::host] = arguments.budget.host();
   options.seed = arguments.data.seed;
   options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
   auto opened = Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options);

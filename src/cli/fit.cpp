@@ -9,7 +9,8 @@
 #include "cli/cost_options.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
+#include "planner/policy.h"
+#include "planner/search/search.h"
 #include "report/resnet_depth.h"
 
 namespace tide {
@@ -37,9 +38,9 @@ PlannerOptions options_of(const FitArguments& arguments) {
   }
   PlannerOptions options = arguments.planner.options(arguments.cost.resolve(budget));
   const Bytes reserve = parse_size(arguments.reserve);
-  if (reserve >= *options.memory)
-    throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory));
-  *options.memory -= reserve;
+  if (reserve >= *options.memory[Tier::device])
+    throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory[Tier::device]));
+  *options.memory[Tier::device] -= reserve;
   return options;
 }
 
@@ -56,12 +57,12 @@ Answer search(const FitArguments& arguments, const CostModel& cost) {
   answer.options = options_of(arguments);
   answer.depth = has_unknown(arguments.model.model);
   // With all the host memory there is for parameters, nothing would bound the depth.
-  if (answer.depth && !answer.options.host_memory && answer.options.parameters == Parameters::automatic)
+  if (answer.depth && !answer.options.memory[Tier::host] && answer.options.parameters == Parameters::automatic)
     answer.options.parameters = Parameters::device;
   FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
   NetworkPtr network;
   // The largest is found with little fused, which takes the least memory.
-  const Bytes fuse_limit = fuse_limits(answer.options.memory, arguments.step.activations()).back();
+  const Bytes fuse_limit = fuse_limits(answer.options.memory[Tier::device], arguments.step.activations()).back();
   if (answer.depth) {
     problem.most = kMostResidualUnits;
     problem.build = [&](std::int64_t n) {
@@ -94,16 +95,16 @@ void print_json(const FitArguments& arguments, const Answer& answer, const PlanS
   out["model"] = answer.model;
   out["policy"] = arguments.planner.policy;
   out["rules"] = arguments.step.rules;
-  out["memory_bytes"] = answer.options.memory->count();
-  out["peak_bytes"] = summary.peak_bytes.count();
-  out["floor_bytes"] = answer.fit.plan.floor.count();
-  out["host_peak_bytes"] = summary.host_peak_bytes.count();
+  out["memory_bytes"] = answer.options.memory[Tier::device]->count();
+  out["peak_bytes"] = summary.peak[Tier::device].count();
+  out["floor_bytes"] = answer.fit.plan.floor[Tier::device].count();
+  out["host_peak_bytes"] = summary.peak[Tier::host].count();
   out["recomputed_tasks"] = summary.recomputed_tasks;
   out["offloaded_bytes"] = summary.offloaded_bytes.count();
   out["prefetched_bytes"] = summary.prefetched_bytes.count();
   out["predicted_seconds"] = predicted;
   out["images_per_second"] = static_cast<double>(answer.batch) / predicted;
-  out["next_floor_bytes"] = answer.fit.beyond.floor.count();
+  out["next_floor_bytes"] = answer.fit.beyond.floor[Tier::device].count();
   out["next_bottleneck_task"] = answer.fit.beyond.bottleneck_task;
   out["plans"] = answer.fit.plans;
   out["build_seconds"] = answer.fit.build_seconds;
@@ -115,24 +116,24 @@ void print_json(const FitArguments& arguments, const Answer& answer, const PlanS
 void print_text(const FitArguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted,
                 const CostModel& cost) {
   const FitResult& fit = answer.fit;
-  fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model, format_size(*answer.options.memory),
-             arguments.planner.policy, arguments.step.rules);
+  fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model,
+             format_size(*answer.options.memory[Tier::device]), arguments.planner.policy, arguments.step.rules);
   if (answer.depth)
     fmt::print("  deepest          {} at batch {}: depth {}\n", answer.model, answer.batch,
                residual_depth(answer.model));
   else
     fmt::print("  largest batch    {}\n", answer.batch);
-  fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak_bytes),
-             summary.peak_bytes.count(), format_size(summary.host_peak_bytes));
+  fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak[Tier::device]),
+             summary.peak[Tier::device].count(), format_size(summary.peak[Tier::host]));
   fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks,
              format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   fmt::print("  predicted step   {:.3g} s, {:.4g} images/s: {}\n", predicted,
              static_cast<double>(answer.batch) / predicted, arguments.cost.source(cost));
-  if (fit.beyond.floor.is_zero())
+  if (fit.beyond.floor[Tier::device].is_zero())
     fmt::print("  one more         was not asked: {} is the most this search goes to\n", fit.size);
   else if (fit.beyond.short_of == Tier::device)
-    fmt::print("  one more         needs {} bytes ({}), at {}\n", fit.beyond.floor.count(),
-               format_size(fit.beyond.floor), fit.beyond.bottleneck_task);
+    fmt::print("  one more         needs {} bytes ({}), at {}\n", fit.beyond.floor[Tier::device].count(),
+               format_size(fit.beyond.floor[Tier::device]), fit.beyond.bottleneck_task);
   else
     fmt::print("  one more         {}\n", infeasible_text(fit.beyond, arguments.planner.policy, answer.options));
   fmt::print("  searched with    {} plans: {:.2g} s building steps, {:.2g} s planning, {:.2g} s checking the answer\n",

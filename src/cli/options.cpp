@@ -126,9 +126,9 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
 
 PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
   PlannerOptions options;
-  options.memory = budget.device();
-  options.host_memory = budget.host();
-  if (!disk_memory.empty()) options.disk_memory = parse_size(disk_memory);
+  options.memory[Tier::device] = budget.device();
+  options.memory[Tier::host] = budget.host();
+  if (!disk_memory.empty()) options.memory[Tier::disk] = parse_size(disk_memory);
   options.recompute = recompute_from_name(recompute);
   if (cache != "on" && cache != "off") throw Error("--cache is on or off, not '{}'", cache);
   options.cache = cache == "on";
@@ -241,16 +241,17 @@ std::string infeasible_text(const PlanResult& result, std::string_view what, con
                             std::string_view other_ways) {
   if (result.short_of != Tier::device) {
     const bool host = result.short_of == Tier::host;
-    const auto& budget = host ? options.host_memory : options.disk_memory;
-    const Bytes needed = host ? result.host_floor : result.disk_floor;
+    const auto& budget = host ? options.memory[Tier::host] : options.memory[Tier::disk];
+    const Bytes needed = host ? result.floor[Tier::host] : result.floor[Tier::disk];
     return fmt::format(
         "{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
         "or more --memory",
         what, needed.count(), format_size(needed), tier_name(result.short_of), budget ? format_size(*budget) : "none");
   }
   return fmt::format("{} does not fit into {}: it needs {} bytes ({}), at {}; give it that{}", what,
-                     options.memory ? format_size(*options.memory) : "memory", result.floor.count(),
-                     format_size(result.floor), result.bottleneck_task, other_ways);
+                     options.memory[Tier::device] ? format_size(*options.memory[Tier::device]) : "memory",
+                     result.floor[Tier::device].count(), format_size(result.floor[Tier::device]),
+                     result.bottleneck_task, other_ways);
 }
 
 }  // namespace tide

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "network/network.h"
-#include "planner/fusing.h"
+#include "planner/search/search.h"
 
 namespace tide {
 

@@ -8,7 +8,8 @@
 #include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "plan/timeline.h"
-#include "planner/fusing.h"
+#include "planner/policy.h"
+#include "planner/search/search.h"
 #include "report/table.h"
 
 namespace tide {
@@ -40,9 +41,9 @@ ordered_json header(const PlanArguments& arguments, const Network& network, cons
 void print_json(const PlanArguments& arguments, const Network& network, const PlanResult& result,
                 const PlanSummary& summary, double predicted, double ideal) {
   const Plan& plan = *result.plan;
-  ordered_json out = header(arguments, network, plan.memory, true);
+  ordered_json out = header(arguments, network, plan.memory[Tier::device], true);
   out["numerics"] = numerics_name(plan.numerics);
-  out["peak_bytes"] = summary.peak_bytes.count();
+  out["peak_bytes"] = summary.peak[Tier::device].count();
   out["peak_data_bytes"] = summary.peak_data_bytes.count();
   out["peak_step"] = summary.peak_step;
   out["peak_task"] = summary.peak_task;
@@ -50,11 +51,11 @@ void print_json(const PlanArguments& arguments, const Network& network, const Pl
   out["max_live_data_tensors"] = summary.max_live_data_tensors;
   out["data_tensors"] = summary.data_tensors;
   out["data_bytes"] = summary.data_bytes.count();
-  out["floor_bytes"] = result.floor.count();
+  out["floor_bytes"] = result.floor[Tier::device].count();
   out["recomputed_tasks"] = summary.recomputed_tasks;
   out["offloaded_bytes"] = summary.offloaded_bytes.count();
   out["prefetched_bytes"] = summary.prefetched_bytes.count();
-  out["host_peak_bytes"] = summary.host_peak_bytes.count();
+  out["host_peak_bytes"] = summary.peak[Tier::host].count();
   out["resting_bytes"] = summary.resting_bytes.count();
   out["phases"] = plan.phases.size();
   out["rounds"] = summary.rounds;
@@ -85,12 +86,13 @@ void print_text(const PlanArguments& arguments, const Network& network, const Pl
   fmt::print("{}, batch {}, {}: policy {}, rules {}\n\n", network.name, arguments.step.batch,
              arguments.inference ? "forward only" : "one training step", arguments.planner.policy,
              arguments.step.rules);
-  const std::string budget = plan.memory ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory),
-                                                       100 * static_cast<double>(summary.peak_bytes.count()) /
-                                                           static_cast<double>(plan.memory->count()))
-                                         : "";
-  fmt::print("  peak memory      {}{}: {} bytes by address\n", format_size(summary.peak_bytes), budget,
-             summary.peak_bytes.count());
+  const std::string budget = plan.memory[Tier::device]
+                                 ? fmt::format(" of {} ({:.0f}%)", format_size(*plan.memory[Tier::device]),
+                                               100 * static_cast<double>(summary.peak[Tier::device].count()) /
+                                                   static_cast<double>(plan.memory[Tier::device]->count()))
+                                 : "";
+  fmt::print("  peak memory      {}{}: {} bytes by address\n", format_size(summary.peak[Tier::device]), budget,
+             summary.peak[Tier::device].count());
   fmt::print("  most alive       {} at {}\n", format_size(summary.peak_live_bytes), summary.peak_live_task);
   fmt::print("  data tensors     {} with {} in all; at most {} alive, at step {} ({})\n", summary.data_tensors,
              format_size(summary.data_bytes), format_size(summary.peak_data_bytes), summary.peak_step,
@@ -103,9 +105,9 @@ void print_text(const PlanArguments& arguments, const Network& network, const Pl
                sub_batch_of(plan), batch_of(plan), numerics_name(plan.numerics));
   fmt::print("  tasks            {}, of them {} recomputed; {} moved out, {} back\n", summary.tasks,
              summary.recomputed_tasks, format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
-  if (!summary.host_peak_bytes.is_zero())
+  if (!summary.peak[Tier::host].is_zero())
     fmt::print("  host memory      {}: {} bytes, {} of them of parameters and optimizer state\n",
-               format_size(summary.host_peak_bytes), summary.host_peak_bytes.count(),
+               format_size(summary.peak[Tier::host]), summary.peak[Tier::host].count(),
                summary.resting_bytes.is_zero() ? "none" : format_size(summary.resting_bytes));
   fmt::print("  predicted step   {:.3g} s, {}\n", predicted, source);
   fmt::print("  planned in       {:.3g} s, checked in {:.3g} s: valid\n\n", result.plan_seconds, result.check_seconds);
@@ -133,11 +135,11 @@ int run(const PlanArguments& arguments) {
   const std::shared_ptr<const CostModel> model = arguments.cost.model();
   const CostModel& cost = *model;
   const double ideal = ideal_seconds(build({}), cost);
-  const PlanResult result = make_fused_plan(policy, build, cost, options);
+  const PlanResult result = search_plan(policy, build, cost, options);
   if (!result.plan) {
     if (arguments.json) {
-      ordered_json out = header(arguments, *network, options.memory, false);
-      out["floor_bytes"] = result.floor.count();
+      ordered_json out = header(arguments, *network, options.memory[Tier::device], false);
+      out["floor_bytes"] = result.floor[Tier::device].count();
       out["bottleneck_task"] = result.bottleneck_task;
       fmt::print("{}\n", out.dump(2));
     }

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "executor/measure.h"
 #include "plan/timeline.h"
+#include "planner/policy.h"
 #include "report/table.h"
 #include "step/build.h"
 

@@ -1,12 +1,12 @@
 // tide reproduce: a paper's tables and figures, the paper's values beside ours.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "cli/command.h"
 #include "report/reproduce/experiment.h"
 #include "report/reproduce/workbench.h"
@@ -159,9 +159,9 @@ int run(const ReproduceArguments& arguments) {
   ordered_json list = ordered_json::array();
   int counts[4] = {};
   for (const Experiment& experiment : experiments) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const Report report = experiment.run(bench);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = watch.seconds();
     for (const Comparison& value : report.values) ++counts[static_cast<int>(value.standing)];
     if (!arguments.output.empty())
       for (const Series& series : report.series) write_series(series, arguments.output);

@@ -101,11 +101,11 @@ void save(const TrainArguments& arguments, const Session& session) {
 // A folder for spilling without a disk budget may be filled, but for a tenth.
 void use_disk(const std::string& folder, SessionOptions& options) {
   options.spill_directory = folder;
-  if (options.planner.disk_memory) return;
+  if (options.planner.memory[Tier::disk]) return;
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
   if (error) throw Error("--spill {}: {}", folder, error.message());
-  options.planner.disk_memory = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
+  options.planner.memory[Tier::disk] = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
 constexpr std::string_view kTotal = "total:";
@@ -185,8 +185,10 @@ int run(const TrainArguments& arguments) {
   if (samples < arguments.step.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(session.plan(full).numerics));
   fmt::print(
-      out, "planned peak {}{}{}{}\n", format_size(summary.peak_bytes),
-      session_options.planner.memory ? fmt::format(" of {}", format_size(*session_options.planner.memory)) : "",
+      out, "planned peak {}{}{}{}\n", format_size(summary.peak[Tier::device]),
+      session_options.planner.memory[Tier::device]
+          ? fmt::format(" of {}", format_size(*session_options.planner.memory[Tier::device]))
+          : "",
       session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
       session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
 
@@ -211,7 +213,7 @@ int run(const TrainArguments& arguments) {
                                   {"accuracy", report.validation ? nlohmann::ordered_json(report.validation->accuracy)
                                                                  : nlohmann::ordered_json(nullptr)},
                                   {"weights_hash", hash},
-                                  {"planned_peak_bytes", summary.peak_bytes.count()},
+                                  {"planned_peak_bytes", summary.peak[Tier::device].count()},
                                   {"peak_bytes", executor.high_water().count()},
                                   {"step_seconds", report.step_seconds},
                                   {"predicted_step_seconds", predicted},
@@ -227,7 +229,7 @@ int run(const TrainArguments& arguments) {
   } else {
     fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {}\n", report.steps, images,
                executor.high_water().count(), format_size(executor.high_water()),
-               executor.high_water() == summary.peak_bytes ? "yes" : "no", hash);
+               executor.high_water() == summary.peak[Tier::device] ? "yes" : "no", hash);
     if (!arguments.save.empty()) fmt::print("saved to {}\n", arguments.save);
   }
   if (!report.interrupted) return kDone;

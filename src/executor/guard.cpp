@@ -33,7 +33,7 @@ Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vecto
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const Op& op = phase.ops[i];
     Region region;
-    if (op.kind == OpKind::run) {
+    if (op.is_run()) {
       const Bytes bytes = phase.step->algorithms_of(op.task)[op.algorithm].workspace;
       if (!bytes.is_zero()) region = {workspaces[i], bytes.size(), bytes.aligned().size(), StorageId(), false};
     }
@@ -60,7 +60,7 @@ void Guard::find_touched() {
       const std::int32_t r = now(tier, storage);
       if (r >= 0) touched_[i].push_back(static_cast<std::uint32_t>(r));
     };
-    if (op.kind == OpKind::run) {
+    if (op.is_run()) {
       for (const Operand& operand : phase_.step->operands_of(op.task))
         touch(Tier::device, phase_.step->tensor(operand.tensor).storage);
     } else {
@@ -97,7 +97,7 @@ std::string Guard::name(StorageId storage) const {
 }
 
 std::string Guard::name(const Op& op) const {
-  return op.kind == OpKind::run ? task_name(*phase_.step, op.task) : fmt::format("the copy of {}", name(op.storage));
+  return op.is_run() ? task_name(*phase_.step, op.task) : fmt::format("the copy of {}", name(op.storage));
 }
 
 void Guard::begin_step() {

@@ -1,25 +1,16 @@
 #include "executor/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
 
+#include "base/median.h"
+#include "base/stopwatch.h"
 #include "executor/arena.h"
 #include "executor/link.h"
 
 namespace tide {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Memory for operands and workspace of one task in one piece, at most.
 Bytes room_for(const Step& step, TaskId task, std::size_t algorithm) {
@@ -75,15 +66,15 @@ class TaskTimer {
     find_positions(candidate.task);
     if (!backend_.host_addressable()) return recorded_seconds(candidate, kernel);
     std::vector<double> times;
-    const auto begin = Clock::now();
+    const Stopwatch begin;
     for (int run = 0; run <= options_.runs; ++run) {
       std::byte* const workspace = place(candidate);
       look_at_recent(candidate);
-      const auto start = Clock::now();
+      const Stopwatch start;
       kernel({operands_.data(), workspace, &state_});
       backend_.synchronize();
-      if (run > 0) times.push_back(seconds_since(start));
-      if (times.size() >= 3 && seconds_since(begin) > options_.seconds_per_task) break;
+      if (run > 0) times.push_back(start.seconds());
+      if (times.size() >= 3 && begin.seconds() > options_.seconds_per_task) break;
     }
     return median(std::move(times));
   }
@@ -108,16 +99,16 @@ class TaskTimer {
         queue->run(i, kernel, {runs[i].operands.data(), runs[i].workspace, &state_});
     if (queue) queue->finish();
     std::vector<double> times;
-    const auto begin = Clock::now();
+    const Stopwatch begin;
     for (int round = 0; round <= options_.runs; ++round) {
-      const auto start = Clock::now();
+      const Stopwatch start;
       if (queue)
         queue->launch();
       else
         for (const Run& run : runs) kernel({run.operands.data(), run.workspace, &state_});
       backend_.synchronize();
-      if (round > 0) times.push_back(seconds_since(start) / kRunsPerLaunch);
-      if (times.size() >= 3 && seconds_since(begin) > options_.seconds_per_task) break;
+      if (round > 0) times.push_back(start.seconds() / kRunsPerLaunch);
+      if (times.size() >= 3 && begin.seconds() > options_.seconds_per_task) break;
     }
     return median(std::move(times));
   }
@@ -225,13 +216,13 @@ constexpr double kLinkSeconds = 0.3;
 LinkSpeed measure_direction(const Link& link, std::byte* to, const std::byte* from) {
   run_promptly();
   std::vector<double> large, small;
-  const auto begin = Clock::now();
+  const Stopwatch begin;
   const auto time = [&](std::int64_t bytes) {
-    const auto start = Clock::now();
+    const Stopwatch start;
     link.copy(to, from, Bytes(bytes));
-    return seconds_since(start);
+    return start.seconds();
   };
-  while (large.size() < 5 || seconds_since(begin) < kLinkSeconds) large.push_back(time(kLargeCopy));
+  while (large.size() < 5 || begin.seconds() < kLinkSeconds) large.push_back(time(kLargeCopy));
   for (int i = 0; i < 101; ++i) small.push_back(time(kSmallCopy));
   const double speed = static_cast<double>(kLargeCopy) / median(std::move(large));
   return {speed, std::max(0.0, median(std::move(small)) - static_cast<double>(kSmallCopy) / speed)};
@@ -253,10 +244,10 @@ double recorded_latency(Backend& backend, const Arena& device, const Arena& host
   queue->finish();
   std::vector<double> times;
   for (int run = 0; run < 9; ++run) {
-    const auto start = Clock::now();
+    const Stopwatch start;
     queue->launch();
     queue->synchronize();
-    times.push_back(seconds_since(start) / static_cast<double>(kCopies));
+    times.push_back(start.seconds() / static_cast<double>(kCopies));
   }
   return std::max(0.0, median(std::move(times)) - static_cast<double>(kSmallCopy) / bytes_per_second);
 }

@@ -65,14 +65,13 @@ void PhaseExecutor::find_memory(const Tiers& tiers) {
   }
   Bytes& device = needed[static_cast<std::size_t>(Tier::device)];
   for (const Op& op : phase_->ops)
-    if (op.kind == OpKind::run)
+    if (op.is_run())
       device = std::max(device, op.workspace + phase_->step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
   if (device > arena_.size())
     throw Error("the plan needs {} bytes of device memory, the arena has {}", device.count(), arena_.size().count());
 
   const Bytes host = needed[static_cast<std::size_t>(Tier::host)];
-  if (!host.is_zero() && tiers.host == nullptr) own_host_ = std::make_unique<Arena>(backend_, host, Tier::host);
-  host_ = own_host_ ? own_host_.get() : tiers.host;
+  host_ = tiers.host;
   if (host_ != nullptr && host > host_->size())
     throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
 
@@ -124,7 +123,7 @@ void PhaseExecutor::prepare() {
     for (const std::uint32_t r : begins[i]) enter(phase_->residencies[r]);
     prepared.top = tops[i];
     prepared.lane = op.lane;
-    if (op.kind == OpKind::copy) {
+    if (op.is_copy()) {
       prepare_copy(op, current, prepared);
       continue;
     }
@@ -206,16 +205,15 @@ void PhaseExecutor::move(const Prepared& op) {
 }
 
 void PhaseExecutor::run_op(std::size_t index) {
-  const auto now = [this] { return std::chrono::duration<double>(Clock::now() - start_).count(); };
   const Prepared& op = ops_[index];
-  const double begin = record_ ? now() : 0;
+  const double begin = record_ ? since_start_.seconds() : 0;
   if (op.kernel)
     op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
   else
     move(op);
   count(op, totals_[static_cast<std::size_t>(op.lane)]);
   if (record_ && op.kernel) backend_.synchronize();
-  if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, now()};
+  if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, since_start_.seconds()};
 }
 
 void PhaseExecutor::count(const Prepared& op, Totals& totals) const {
@@ -241,7 +239,7 @@ void PhaseExecutor::start(const StepState& state) {
   if (guard_) guard_->begin_step();
   if (staging_) staging_->send();
   backend_.begin_step(state);
-  start_ = Clock::now();
+  since_start_.restart();
   if (queue_) return queue_->launch();
   if (lanes_) {
     const Lanes::Outcome outcome = lanes_->run_step();
@@ -257,7 +255,7 @@ void PhaseExecutor::finish() {
     queue_->synchronize();
     for (const Prepared& op : ops_) count(op, totals_[static_cast<std::size_t>(op.lane)]);
   }
-  timeline_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  timeline_.seconds = since_start_.seconds();
   if (queue_ && record_)
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       const StepQueue::Span span = queue_->span(i);
@@ -273,7 +271,7 @@ Error PhaseExecutor::failure(std::size_t index, const std::exception_ptr& error)
   const Op& op = phase_->ops[index];
   const Step& step = *phase_->step;
   std::string text;
-  if (op.kind == OpKind::run) return Error("{} failed: {}", task_name(step, op.task), reason(error, text));
+  if (op.is_run()) return Error("{} failed: {}", task_name(step, op.task), reason(error, text));
   return Error("copying {} from {} to {} ({} bytes) failed: {}", storage_name(step, op.storage), tier_name(op.from),
                tier_name(op.to), step.storage(op.storage).bytes.count(), reason(error, text));
 }

@@ -16,11 +16,11 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "executor/arena.h"
 #include "executor/guard.h"
 #include "executor/lanes.h"
@@ -51,8 +51,8 @@ struct ExecutorOptions {
 // Of all that the host fills in before a step.
 [[nodiscard]] Bytes input_bytes(const Step& step);
 
-// The memory of a job, shared by its step variants. Without a host arena an executor
-// allocates what its plan needs.
+// The memory of a job, shared by its step variants. Without a host arena make_executor()
+// allocates what the plan needs.
 struct Tiers {
   Tiers(Arena& device_memory, Arena* host_memory = nullptr, SpillFile* spill_file = nullptr)
       : device(device_memory), host(host_memory), disk(spill_file) {}
@@ -70,7 +70,8 @@ struct Metric {
 
 class PhaseExecutor {
  public:
-  // REQUIRES: what Executor requires. All of these outlive it.
+  // REQUIRES: what make_executor() requires, and host memory where the phase needs any. All of these
+  // outlive it.
   PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& tiers, const ExecutorOptions& options);
 
   // Where the phase was recorded, start() returns while the device works: the next batch may be
@@ -131,7 +132,6 @@ class PhaseExecutor {
     Bytes top;
     std::array<Bytes, kRoutes> moved;
   };
-  using Clock = std::chrono::steady_clock;
 
   template <typename Value>
   [[nodiscard]] std::vector<std::span<Value>> entries(Role role) const {
@@ -163,8 +163,7 @@ class PhaseExecutor {
   Arena& arena_;
   const Phase* phase_;
   Link link_;
-  std::unique_ptr<Arena> own_host_;  // where none was given
-  Arena* host_ = nullptr;            // null: the plan needs none
+  Arena* host_ = nullptr;  // null: the plan needs none
   SpillFile* disk_ = nullptr;
   std::vector<Prepared> ops_;
   std::vector<std::byte*> addresses_;
@@ -176,7 +175,7 @@ class PhaseExecutor {
   Bytes high_water_;
   std::array<Totals, kLanes> totals_;
   const StepState* state_ = nullptr;  // of the step that runs
-  Clock::time_point start_;
+  Stopwatch since_start_;
   Timeline timeline_;
   std::unique_ptr<StepQueue> queue_;  // null: op by op
   std::unique_ptr<Lanes> lanes_;      // null: one lane only, a guard or a queue. Last: its threads use all of the above

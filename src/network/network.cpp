@@ -3,20 +3,21 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/hash.h"
+
 namespace tide {
 namespace {
 
-// FNV-1a, 64 bits.
 class Fingerprint {
  public:
   void add(std::int64_t value) {
     auto bits = static_cast<std::uint64_t>(value);
-    for (int i = 0; i < 8; ++i, bits >>= 8) add_byte(static_cast<std::uint8_t>(bits));
+    for (int i = 0; i < 8; ++i, bits >>= 8) hash_.add_byte(static_cast<std::uint8_t>(bits));
   }
   void add(double value) { add(std::bit_cast<std::int64_t>(value)); }
   void add(const std::string& text) {
     add(static_cast<std::int64_t>(text.size()));
-    for (const char c : text) add_byte(static_cast<std::uint8_t>(c));
+    hash_.add(text);
   }
   void add(const Shape& shape) {
     for (const std::int64_t size : {shape.batch(), shape.channels(), shape.height(), shape.width()}) add(size);
@@ -53,12 +54,10 @@ class Fingerprint {
   }
   void operator()(const ForkOptions& options) { add(options.branches); }
 
-  [[nodiscard]] std::uint64_t value() const { return hash_; }
+  [[nodiscard]] std::uint64_t value() const { return hash_.value(); }
 
  private:
-  void add_byte(std::uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3U; }
-
-  std::uint64_t hash_ = 0xcbf29ce484222325U;
+  Fnv hash_;
 };
 
 void add_ids(Fingerprint& hash, const std::vector<ParameterId>& ids) {

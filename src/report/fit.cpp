@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "planner/resting.h"
+#include "planner/search/resting.h"
 
 namespace tide {
 namespace {
@@ -30,19 +30,21 @@ std::int64_t reaches(const Point& a, const Point& b, double budget) {
 
 FitResult largest_fit(const FitProblem& problem) {
   FitResult fit;
-  const double budget = problem.options.memory ? static_cast<double>(problem.options.memory->count()) : INFINITY;
+  const double budget = problem.options.memory[Tier::device]
+                            ? static_cast<double>(problem.options.memory[Tier::device]->count())
+                            : INFINITY;
   const auto plan = [&](std::int64_t size) {
     const auto start = std::chrono::steady_clock::now();
     Step step = problem.build(size);
     fit.build_seconds += seconds_since(start);
     const auto plan_start = std::chrono::steady_clock::now();
-    PlanResult result = plan_with_parameters(*problem.policy, std::move(step), *problem.cost, problem.options);
+    PlanResult result = make_unproved_plan(*problem.policy, std::move(step), *problem.cost, problem.options);
     fit.plan_seconds += seconds_since(plan_start);
     ++fit.plans;
     return result;
   };
   const auto point = [](std::int64_t size, const PlanResult& result) {
-    return Point{size, static_cast<double>(result.floor.count())};
+    return Point{size, static_cast<double>(result.floor[Tier::device].count())};
   };
 
   PlanResult first = plan(1);

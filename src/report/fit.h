@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "planner/planner.h"
+#include "planner/policy.h"
 
 namespace tide {
 

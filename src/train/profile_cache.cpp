@@ -2,16 +2,11 @@
 
 #include <cstdlib>
 
+#include "base/hash.h"
 #include "executor/measure.h"
 
 namespace tide {
 namespace {
-
-std::uint64_t hash_of(std::string_view text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
 
 std::vector<Profile> read_cache(const std::filesystem::path& cache) {
   std::error_code error;
@@ -36,7 +31,7 @@ std::filesystem::path profile_cache_path(const Backend& backend) {
   else
     return {};
   return folder / "tidepool" /
-         fmt::format("profile-{:016x}.json", hash_of(machine_name() + '\n' + backend.description()));
+         fmt::format("profile-{:016x}.json", fnv_of(machine_name() + '\n' + backend.description()));
 }
 
 MeasuredCost::MeasuredCost(Backend& backend, std::filesystem::path cache, double link_bytes_per_second)

@@ -8,9 +8,10 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/bind.h"
-#include "planner/fusing.h"
-#include "planner/in_place.h"
-#include "planner/resting.h"
+#include "planner/draft/in_place.h"
+#include "planner/policy.h"
+#include "planner/search/resting.h"
+#include "planner/search/search.h"
 #include "step/build.h"
 
 namespace tide {
@@ -77,40 +78,43 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
   if (plan.numerics > options.planner.allowed)
     throw Error("the plan's numbers are {}; allow it with --allow {}, or plan again", numerics_name(plan.numerics),
                 numerics_name(plan.numerics));
-  require("device", summary.peak_bytes, options.planner.memory);
-  require("host", summary.host_peak_bytes, options.planner.host_memory);
-  require("disk", top_of(plan, Tier::disk), options.planner.disk_memory);
+  require("device", summary.peak[Tier::device], options.planner.memory[Tier::device]);
+  require("host", summary.peak[Tier::host], options.planner.memory[Tier::host]);
+  require("disk", top_of(plan, Tier::disk), options.planner.memory[Tier::disk]);
 }
 
 }  // namespace
 
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
                                                                  const std::vector<StepVariant>& variants,
-                                                                 const SessionOptions& options) {
+                                                                 const SessionOptions& options,
+                                                                 std::unique_ptr<Backend> backend) {
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   std::unique_ptr<Session> session(new Session);
   session->network_ = std::move(network);
   session->options_ = options;
-  session->backend_ = make_backend(options.backend, {.threads = options.threads,
-                                                     .precision = options.precision,
-                                                     .deterministic = options.deterministic,
-                                                     .one_algorithm = options.deterministic});
+  session->backend_ = backend ? std::move(backend)
+                              : make_backend(options.backend, {.threads = options.threads,
+                                                               .precision = options.precision,
+                                                               .deterministic = options.deterministic,
+                                                               .one_algorithm = options.deterministic});
   PlannerOptions planner = options.planner;
-  session->reserve(variants.front(), planner);
+  const StepVariant lead = session->lead_of(variants);
+  session->reserve(lead, planner);
   if (!options.cost && options.measure) {
     session->measured_ = std::make_shared<MeasuredCost>(*session->backend_, profile_cache_path(*session->backend_),
                                                         options.executor.link_bytes_per_second);
-    for (const Bytes limit : fuse_limits(planner.memory, options.activations))
-      session->measured_->cover(merge_in_place(session->build(variants.front(), {limit})));
+    for (const Bytes limit : fuse_limits(planner.memory[Tier::device], options.activations))
+      session->measured_->cover(merge_in_place(session->build(lead, {limit})));
     session->options_.cost = session->measured_;
   }
   if (!session->options_.cost)
     session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
   const Policy& policy = find_policy(options.policy);
   std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
-  if (too_small && planner.memory != options.planner.memory) {
+  if (too_small && planner.memory[Tier::device] != options.planner.memory[Tier::device]) {
     // So close to the floor there is nothing to reserve.
-    session->input_ahead_ = {};
+    session->sends_ahead_ = false;
     planner = options.planner;
     too_small = session->plan_variants(policy, variants, planner);
   }
@@ -123,6 +127,12 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   session->allocate();
   session->initialize();
   return session;
+}
+
+StepVariant Session::lead_of(const std::vector<StepVariant>& variants) const {
+  const auto first_training = std::ranges::find_if(variants, &StepVariant::training);
+  if (options_.plan && first_training != variants.end()) return *first_training;
+  return *std::ranges::max_element(variants, {}, [](const StepVariant& v) { return std::pair(v.training, v.batch); });
 }
 
 Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
@@ -152,7 +162,7 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
     });
     require_allowed(plan, options_);
   } else {
-    PlanResult result = make_fused_plan(
+    PlanResult result = search_plan(
         policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
     if (!result.plan) return result;
     plan = *std::move(result.plan);
@@ -210,30 +220,33 @@ void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
   const std::int64_t recordings = planner.allowed == Numerics::identical ? 1 : 3;
   const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(),
                                         recordings * static_cast<std::int64_t>(step.tasks.size())));
-  if (planner.memory && recorded < *planner.memory) *planner.memory -= recorded.aligned();
-  if (planner.memory && bytes.count() > planner.memory->count() / kSmallPart) return;
-  input_ahead_ = bytes;
-  if (planner.memory) *planner.memory -= bytes;
+  if (planner.memory[Tier::device] && recorded < *planner.memory[Tier::device])
+    *planner.memory[Tier::device] -= recorded.aligned();
+  if (planner.memory[Tier::device] && bytes.count() > planner.memory[Tier::device]->count() / kSmallPart) return;
+  sends_ahead_ = true;
+  if (planner.memory[Tier::device]) *planner.memory[Tier::device] -= bytes;
 }
 
 void Session::allocate() {
   Bytes device, host, disk;
   for (const auto& [variant, planned] : variants_) {
-    device = std::max(device, summarize(planned.plan).peak_bytes);
+    device = std::max(device, summarize(planned.plan).peak[Tier::device]);
     host = std::max(host, top_of(planned.plan, Tier::host));
     disk = std::max(disk, top_of(planned.plan, Tier::disk));
   }
-  const std::optional<Bytes>& budget = options_.planner.memory;
-  const bool ahead = !input_ahead_.is_zero() && (!budget || device + input_ahead_ <= *budget);
-  arena_ = std::make_unique<Arena>(*backend_, ahead ? device + input_ahead_ : device);
+  const std::optional<Bytes>& budget = options_.planner.memory[Tier::device];
+  // The room is for one of them, and as large as its plan's inputs, which may be more than the whole
+  // batch's where that is cut.
+  const Bytes room = sends_ahead_ ? ahead_bytes(find(lead_).plan) : Bytes();
+  const bool ahead = !room.is_zero() && (!budget || device + room <= *budget);
+  arena_ = std::make_unique<Arena>(*backend_, ahead ? device + room : device);
   if (!host.is_zero()) host_ = std::make_unique<Arena>(*backend_, host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   const Tiers tiers(*arena_, host_.get(), disk_.get());
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
-    // The room is for one of them, and was reserved for its batch.
     if (ahead && variant == lead_) executor.input_ahead = device;
-    planned.executor = std::make_unique<Executor>(planned.plan, *backend_, tiers, executor);
+    planned.executor = make_executor(planned.plan, *backend_, tiers, executor);
   }
 }
 

@@ -13,7 +13,8 @@
 
 #include "executor/executor.h"
 #include "plan/summary.h"
-#include "planner/fusing.h"
+#include "planner/policy.h"
+#include "planner/search/search.h"
 #include "train/dataset.h"
 #include "train/profile_cache.h"
 
@@ -59,10 +60,11 @@ class Session {
  public:
   // Plans every variant. A budget that is too small is an answer: the result then is that
   // of the variant which does not fit. Throws an Error for everything else. An evaluation that
-  // does not fit, but would with fewer samples, is made in pieces.
-  [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(NetworkPtr network,
-                                                                               const std::vector<StepVariant>& variants,
-                                                                               const SessionOptions& options);
+  // does not fit, but would with fewer samples, is made in pieces. Works on `backend`, or where there is
+  // none on one of its own, as the options say.
+  [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(
+      NetworkPtr network, const std::vector<StepVariant>& variants, const SessionOptions& options,
+      std::unique_ptr<Backend> backend = nullptr);
 
   // Runs one step of a variant that open() was given over `samples` of the data. Where the device
   // works by itself, those of the `next` step of the same variant are read meanwhile.
@@ -131,6 +133,8 @@ class Session {
   // The batches in which that many samples are evaluated.
   [[nodiscard]] std::vector<std::int64_t> pieces(std::int64_t samples) const;
   void reserve(const StepVariant& variant, PlannerOptions& planner);
+  // The one that is planned first.
+  [[nodiscard]] StepVariant lead_of(const std::vector<StepVariant>& variants) const;
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
@@ -145,7 +149,7 @@ class Session {
   // It decides for all where parameters rest: the one whose plan is given, else the largest.
   StepVariant lead_;
   std::int64_t at_once_ = std::numeric_limits<std::int64_t>::max();  // of an evaluation's samples
-  Bytes input_ahead_;  // room on the device for a batch beside the plans; 0: none
+  bool sends_ahead_ = false;  // there is to be room on the device for a batch beside the plans
   std::uint64_t steps_ = 0;
 };
 

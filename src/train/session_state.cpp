@@ -1,9 +1,9 @@
 // What a session keeps from step to step: parameters, statistics and optimizer state, by name.
 #include <algorithm>
-#include <bit>
 #include <thread>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "train/initialize.h"
 #include "train/session.h"
 
@@ -81,15 +81,15 @@ void Session::set_parameter(ParameterId id, std::span<const float> values) {
 }
 
 std::uint64_t Session::weights_hash() const {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over the bits, word by word
+  Fnv hash;
   for (const StateEntry& entry : state_entries()) {
     const Tensor& tensor = lead().step().tensor(entry.tensor);
     if (tensor.tensor_class == TensorClass::optimizer_state) continue;
     std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
     lead().read(entry.tensor, values);
-    for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
+    hash.add(values);
   }
-  return hash;
+  return hash.value();
 }
 
 std::vector<NamedTensor> Session::state() const {

@@ -69,8 +69,8 @@ TEST(Executor, RefusesAPlanThatDoesNotFitTheArena) {
     const Plan plan = test::plan_for(small_network(), *backend, policy.name, test::training_step(4));
     const Bytes peak = summarize(plan).peak[Tier::device];
     Arena exact(*backend, peak), short_of(*backend, peak - Bytes(1));
-    EXPECT_NO_THROW(Executor(plan, *backend, exact));
-    const std::string error = test::error_of([&] { Executor(plan, *backend, short_of); });
+    EXPECT_NO_THROW(static_cast<void>(make_executor(plan, *backend, exact)));
+    const std::string error = test::error_of([&] { static_cast<void>(make_executor(plan, *backend, short_of)); });
     EXPECT_EQ(error, fmt::format("the plan needs {} bytes of device memory, the arena has {}", peak.count(),
                                  peak.count() - 1));
   }
@@ -85,7 +85,9 @@ TEST(Executor, RefusesAWorkspaceThatDoesNotFitTheArena) {
   const Plan plan = *make_plan(find_policy("baseline"), std::move(step), RooflineModel(generic_cpu()), {}).plan;
   const Bytes peak = summarize(plan).peak[Tier::device];
   Arena short_of(*backend, peak - Bytes(kAlignment));
-  EXPECT_NE(test::error_of([&] { Executor(plan, *backend, short_of); }).find("bytes of device memory"),
+  EXPECT_NE(test::error_of([&] {
+              static_cast<void>(make_executor(plan, *backend, short_of));
+            }).find("bytes of device memory"),
             std::string::npos);
 }
 
@@ -95,7 +97,8 @@ TEST(Executor, RefusesWhatItCannotRun) {
   Arena arena(*backend, summarize(plan).peak[Tier::device]);
   Plan spilled = plan;
   spilled.phases.front().residencies.front().tier = Tier::disk;
-  EXPECT_NE(test::error_of([&] { Executor(spilled, *backend, arena); }).find("disk"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { static_cast<void>(make_executor(spilled, *backend, arena)); }).find("disk"),
+            std::string::npos);
 }
 
 TEST(Executor, KeepsValuesBetweenSteps) {

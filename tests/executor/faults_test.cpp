@@ -163,7 +163,9 @@ TEST(AllocationFaults, TiersThatAreTooSmall) {
   Arena device(backend, summary.peak[Tier::device]), host(backend, summary.peak[Tier::host], Tier::host);
   Arena small_host(backend, summary.peak[Tier::host] - Bytes(1), Tier::host);
   SpillFile disk({}, disk_bytes(plan)), small_disk({}, disk_bytes(plan) - Bytes(1));
-  const auto error = [&](const Tiers& tiers) { return test::error_of([&] { Executor(plan, backend, tiers); }); };
+  const auto error = [&](const Tiers& tiers) {
+    return test::error_of([&] { static_cast<void>(make_executor(plan, backend, tiers)); });
+  };
   EXPECT_EQ(error({device, &host, &disk}), "");
   EXPECT_TRUE(contains(error({device, &small_host, &disk}), "bytes of host memory, the arena has"));
   EXPECT_TRUE(contains(error({device, &host, &small_disk}), "bytes of disk, the spill file has"));

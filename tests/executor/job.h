@@ -2,11 +2,11 @@
 // made of, for tests that want to look at the parts.
 #pragma once
 
-#include <bit>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "executor/executor.h"
 #include "golden/formula.h"
 #include "plan/summary.h"
@@ -66,14 +66,17 @@ class Job {
         own_(std::make_unique<Arena>(backend, summarize(plan_).peak[Tier::device])),
         arena_(*own_),
         disk_(std::move(disk)),
-        executor_(plan_, backend_, Tiers(arena_, nullptr, disk_.get()), options) {}
+        executor_(make_executor(plan_, backend_, Tiers(arena_, nullptr, disk_.get()), options)) {}
   // In an arena that other jobs use as well.
   Job(Plan plan, Backend& backend, Arena& arena, const ExecutorOptions& options = kGuarded)
-      : plan_(std::move(plan)), backend_(backend), arena_(arena), executor_(plan_, backend_, arena_, options) {}
+      : plan_(std::move(plan)),
+        backend_(backend),
+        arena_(arena),
+        executor_(make_executor(plan_, backend_, arena_, options)) {}
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] const Step& step() const { return executor_.step(); }
-  [[nodiscard]] Executor& executor() { return executor_; }
+  [[nodiscard]] const Step& step() const { return executor_->step(); }
+  [[nodiscard]] Executor& executor() { return *executor_; }
 
   // Everything that persists: parameters and statistics as given, optimizer state zero.
   void set_state(const ParameterValues& parameters) {
@@ -82,14 +85,14 @@ class Job {
       const Tensor& tensor = step().tensor(storage.entry);
       const std::vector<float>& values = parameters[tensor.parameter.index()];
       const bool moment = tensor.tensor_class == TensorClass::optimizer_state;
-      executor_.write(storage.entry, moment ? std::vector<float>(values.size(), 0.0F) : values);
+      executor_->write(storage.entry, moment ? std::vector<float>(values.size(), 0.0F) : values);
     }
   }
 
   // The batch of the golden references, moved on by `offset` batches.
   void set_batch(std::int64_t offset = 0) {
     const Shape shape = step().network->input_sample().with_batch(batch_of(plan_));
-    const std::span<float> input = executor_.input();
+    const std::span<float> input = executor_->input();
     std::size_t at = 0;
     for (std::int64_t n = 0; n < shape.batch(); ++n)
       for (std::int64_t h = 0; h < shape.height(); ++h)
@@ -97,7 +100,7 @@ class Job {
           for (std::int64_t c = 0; c < shape.channels(); ++c)
             input[at++] = golden::input_value(offset * shape.elements() +
                                               ((n * shape.channels() + c) * shape.height() + h) * shape.width() + w);
-    const std::span<std::int32_t> labels = executor_.labels();
+    const std::span<std::int32_t> labels = executor_->labels();
     const auto first = offset * static_cast<std::int64_t>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] = golden::label_value(first + static_cast<std::int64_t>(i), step().network->classes());
@@ -106,8 +109,8 @@ class Job {
   // One step over batch number `index`; returns its loss.
   double run(std::uint64_t index = 0, double learning_rate = 0.01) {
     set_batch(static_cast<std::int64_t>(index));
-    executor_.run(state(index, learning_rate));
-    return executor_.metric().loss;
+    executor_->run(state(index, learning_rate));
+    return executor_->metric().loss;
   }
   double run_steps(std::uint64_t count, double learning_rate = 0.01) {
     double loss = 0;
@@ -127,7 +130,7 @@ class Job {
   // A persistent value in logical order.
   [[nodiscard]] std::vector<float> read(TensorId tensor) const {
     std::vector<float> values(static_cast<std::size_t>(step().tensor(tensor).shape.elements()));
-    executor_.read(tensor, values);
+    executor_->read(tensor, values);
     return values;
   }
   // The same for any tensor whose storage keeps its memory to the end of the step.
@@ -143,12 +146,12 @@ class Job {
 
   // Of all that persists, bit for bit.
   [[nodiscard]] std::uint64_t state_hash() const {
-    std::uint64_t hash = 0xcbf29ce484222325;
+    Fnv hash;
     for (const Storage& storage : step().storages) {
       if (!storage.persistent || !storage.entry.valid()) continue;
-      for (const float value : read(storage.entry)) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
+      hash.add(read(storage.entry));
     }
-    return hash;
+    return hash.value();
   }
 
  private:
@@ -157,7 +160,7 @@ class Job {
   std::unique_ptr<Arena> own_;
   Arena& arena_;
   std::unique_ptr<SpillFile> disk_;
-  Executor executor_;
+  std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace tide::test

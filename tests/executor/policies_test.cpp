@@ -41,7 +41,7 @@ TEST_P(ExecutedPolicies, WithinABudget) {
   PlannerOptions planner;
   const Bytes high = summarize(*plan("liveness", planner).plan).peak[Tier::device];
   planner.memory[Tier::device] = Bytes(kAlignment);
-  const Bytes low = plan("superneurons", planner).floor;
+  const Bytes low = plan("superneurons", planner).floor[Tier::device];
   const double links[] = {1e9, 2e9, 4e9};
   std::size_t turn = 0;
   for (const std::int64_t percent : {0, 25, 75}) {

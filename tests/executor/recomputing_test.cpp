@@ -14,7 +14,7 @@ TEST_P(Recomputing, ByAnyPolicy) {
   for (const char* policy : {"drop-cheap", "sublinear", "recursive"}) {
     const PlanResult smallest = plan(policy, {});
     expect_baseline(*smallest.plan, policy);
-    const Bytes low = smallest.floor[Tier::device], high = plan("liveness", {}).floor;
+    const Bytes low = smallest.floor[Tier::device], high = plan("liveness", {}).floor[Tier::device];
     if (high < low) continue;
     PlannerOptions planner;
     planner.memory[Tier::device] = Bytes((low.count() + (high - low).count() / 2) / kAlignment * kAlignment);

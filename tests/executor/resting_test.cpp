@@ -35,7 +35,7 @@ class RestingParameters : public test::ZooJob {
 TEST_P(RestingParameters, EverythingAtTheFloorAndAbove) {
   PlanningContext planner = all_resting();
   planner.memory[Tier::device] = Bytes(kAlignment);
-  const Bytes floor = plan("superneurons", planner).floor;
+  const Bytes floor = plan("superneurons", planner).floor[Tier::device];
   for (const std::int64_t percent : {100, 120, 300}) {
     planner.memory[Tier::device] = Bytes(floor.count() * percent / 100);
     const Plan made = *plan("superneurons", planner).plan;
@@ -60,7 +60,7 @@ TEST_P(RestingParameters, SomeOfIt) {
   PlanningContext planner = all_resting();
   for (std::size_t s = 0; s < persistent_; s += 2) (*planner.rest_in_host)[s] = false;
   planner.memory[Tier::device] = Bytes(kAlignment);
-  planner.memory[Tier::device] = plan("superneurons", planner).floor;
+  planner.memory[Tier::device] = plan("superneurons", planner).floor[Tier::device];
   const Plan made = *plan("superneurons", planner).plan;
   const std::vector<bool> rested = rest_in_host(made);
   EXPECT_NE(std::count(rested.begin(), rested.end(), true), 0);

@@ -7,6 +7,7 @@
 #include "executor/executor.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "support/parts_step.h"
 
 namespace tide {
@@ -128,7 +129,8 @@ std::byte* planned(const Phase& phase, const Arena& arena, std::size_t index, co
 void expect_planned_addresses(const Phase& phase, const Arena& arena, const std::vector<PartsBackend::Call>& calls) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    if (phase.ops[i].kind != OpKind::run) continue;
+    if
+      !(phase.ops[i].is_run()) continue;
     ASSERT_LT(next, calls.size());
     const PartsBackend::Call& call = calls[next++];
     ASSERT_EQ(call.task, phase.ops[i].task);
@@ -147,11 +149,11 @@ TEST_P(ViewPolicies, HandKernelsWhatTheirViewsShow) {
   PartsBackend backend;
   Step step = PartsStep::make();
   backend.annotate(step);
-  const Bytes floor = make_plan(policy, step, cost, {}).floor;
+  const Bytes floor = make_plan(policy, step, cost, {}).floor[Tier::device];
   for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(floor)})
     for (const bool guard : {true, false}) {
       const Plan plan = *make_plan(policy, step, cost, {.memory = memory}).plan;
-      Arena arena(backend, summarize(plan).peak_bytes);
+      Arena arena(backend, summarize(plan).peak[Tier::device]);
       Executor executor(plan, backend, arena, {.guard = guard});
       executor.write(TensorId(PartsStep::kOld), kParameter);
       std::copy(kBatch.begin(), kBatch.end(), executor.input().begin());

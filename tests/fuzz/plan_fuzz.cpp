@@ -65,7 +65,8 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   if (!disk.is_zero()) file = std::make_unique<SpillFile>("", disk);
   ExecutorOptions options;
   options.guard = guard;  // with it, lanes run in the plan's order on one thread
-  Executor executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
+  const std::unique_ptr<Executor> made = make_executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
+  Executor& executor = *made;
   const Step& step = executor.step();
   std::vector<TensorId> persistent;
   for (const Storage& storage : step.storages)
@@ -211,7 +212,7 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
   backend.annotate(step);
   const PlanResult baseline = make_plan(find_policy("baseline"), step, cost, {});
   const double share = 0.3 + 0.001 * static_cast<double>(random() % 1000);
-  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(baseline.floor.count()) * share));
+  const Bytes budget(static_cast<std::int64_t>(static_cast<double>(baseline.floor[Tier::device].count()) * share));
   const bool run = seed % 8 == 0;
   const Outcome expected = run ? execute(*baseline.plan, backend, true) : Outcome{};
   const auto run_and_compare = [&](const Plan& plan, std::string_view name) {

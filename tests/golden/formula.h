@@ -9,16 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/hash.h"
 #include "network/network.h"
 
 namespace tide::golden {
 
-// FNV-1a, 64 bits.
-inline std::uint64_t name_key(std::string_view name) {
-  std::uint64_t value = 0xcbf29ce484222325U;
-  for (const char c : name) value = (value ^ static_cast<std::uint8_t>(c)) * 0x100000001b3U;
-  return value;
-}
+inline std::uint64_t name_key(std::string_view name) { return fnv_of(name); }
 
 // Number `index` of the splitmix64 stream whose seed is `key`.
 inline std::uint64_t hash(std::uint64_t key, std::int64_t index) {

@@ -101,7 +101,7 @@ TEST_P(CudaSession, EveryPolicyAndBudgetGivesTheBitsOfBaseline) {
     options.planner.memory[Tier::device] = Bytes(1);
     auto refused = open(options);
     ASSERT_TRUE(std::holds_alternative<PlanResult>(refused));
-    const std::int64_t floor = std::get<PlanResult>(refused).floor.count();
+    const std::int64_t floor = std::get<PlanResult>(refused).floor[Tier::device].count();
     for (const int percent : {0, 25, 75}) {
       SCOPED_TRACE(fmt::format("{} {} at {}%", technique.policy, recompute_name(technique.recompute), percent));
       options.planner.memory[Tier::device] = Bytes(floor + std::max<std::int64_t>(top - floor, 0) / 100 * percent);
@@ -163,7 +163,7 @@ TEST_F(CudaTraining, LearnsTheDigits) {
   SessionOptions session_options = cuda_options("superneurons");
   session_options.planner.memory[Tier::device] = Bytes(1);
   auto refused = Session::open(network, {variants.front()}, session_options);
-  session_options.planner.memory[Tier::device] = std::get<PlanResult>(refused).floor;
+  session_options.planner.memory[Tier::device] = std::get<PlanResult>(refused).floor[Tier::device];
   const SessionPtr tight = open_session(network, variants, session_options);
   const SessionPtr roomy = open_session(network, variants, cuda_options("baseline"));
   const TrainingReport report = tide::train(*tight, options, *data.train, data.validation.get(), silent, stop);

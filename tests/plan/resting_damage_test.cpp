@@ -20,7 +20,7 @@ Patient resting_patient(std::uint32_t seed) {
   planner.rest_in_host.emplace(step.storages.size(), true);
   const RooflineModel cost(generic_cpu());
   planner.memory[Tier::device] = Bytes(kAlignment);
-  planner.memory[Tier::device] = make_plan(find_policy("superneurons"), step, cost, planner).floor;
+  planner.memory[Tier::device] = make_plan(find_policy("superneurons"), step, cost, planner).floor[Tier::device];
   Patient made{*make_plan(find_policy("superneurons"), step, cost, planner).plan, nullptr, std::mt19937(seed)};
   made.step = std::make_shared<Step>(*made.phase().step);
   made.phase().step = made.step;

@@ -9,6 +9,7 @@
 #include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
+#include "planner/policy.h"
 #include "support/parts_step.h"
 
 namespace tide {
@@ -115,8 +116,7 @@ TEST(Views, APartThatIsNotThereYetCannotBeRead) {
   Plan plan = plan_of(PartsStep::make());
   std::vector<Op>& ops = plan.phases.front().ops;
   const auto runs = [&](std::size_t task) {
-    return std::find_if(ops.begin(), ops.end(),
-                        [&](const Op& op) { return op.kind == OpKind::run && op.task == TaskId(task); });
+    return std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.is_run() && op.task == TaskId(task); });
   };
   std::swap(runs(1)->task, runs(2)->task);  // h is read before its lower half is made
   EXPECT_FALSE(check(plan).empty());

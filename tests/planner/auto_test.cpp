@@ -81,10 +81,10 @@ TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
   const DeviceModel cost(device);
   const Step step = step_for(GetParam(), device);
   const PlanResult liveness = plan("liveness", step, cost, {});
-  const Bytes floor = plan("auto", step, cost, Bytes(kAlignment)).floor;
+  const Bytes floor = plan("auto", step, cost, Bytes(kAlignment)).floor[Tier::device];
   for (std::int64_t ninths = 0; ninths < 10; ++ninths) {
-    const Bytes memory((floor.count() + (liveness.floor.count() - floor.count()) / 9 * ninths) / kAlignment *
-                       kAlignment);
+    const Bytes memory((floor.count() + (liveness.floor[Tier::device].count() - floor.count()) / 9 * ninths) /
+                       kAlignment * kAlignment);
     const PlanResult best = plan("auto", step, cost, memory);
     ASSERT_TRUE(best.plan) << ninths;
     EXPECT_LE(summarize(*best.plan).peak[Tier::device], memory);
@@ -139,7 +139,7 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
   std::vector<double> gaps;
   for (const Case& row : GetParam().networks) {
     const Step step = step_for(row, device);
-    const std::int64_t peak = plan("liveness", step, cost, {}).floor.count();
+    const std::int64_t peak = plan("liveness", step, cost, {}).floor[Tier::device].count();
     for (const std::int64_t percent : {95, 90, 85, 80, 75, 70, 65, 60, 53, 45}) {
       PlannerOptions options;
       options.memory[Tier::device] = Bytes(peak / 100 * percent);
@@ -190,7 +190,7 @@ TEST(Auto, RandomGraphsFitWhereverAnyPolicyDoes) {
                                  {.batch = 1 + seed % 5, .fuse = seed % 2 == 0});
     PlannerOptions options;
     options.memory[Tier::device] = Bytes(kAlignment);
-    const Bytes floor = make_plan(find_policy("auto"), step, cost, options).floor;
+    const Bytes floor = make_plan(find_policy("auto"), step, cost, options).floor[Tier::device];
     options.memory[Tier::device] = floor;
     EXPECT_TRUE(make_plan(find_policy("auto"), step, cost, options).plan) << seed;
     options.memory[Tier::device] = floor - Bytes(kAlignment);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/median.h"
 #include "plan/timeline.h"
 #include "planner/bound/lower_bound.h"
 #include "planner/policy.h"
@@ -33,9 +34,9 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
     const RooflineModel cost(device);
     PlannerOptions options;
     options.memory[Tier::device] = Bytes(kAlignment);
-    const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor.count();
+    const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor[Tier::device].count();
     options.memory[Tier::device].reset();
-    const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
+    const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor[Tier::device].count();
     if (peak <= floor || !ExactSearch::fits(step)) continue;
     options.memory[Tier::device] =
         Bytes((floor + (peak - floor) * static_cast<std::int64_t>(1 + seed % 7) / 8) / kAlignment * kAlignment);
@@ -57,10 +58,6 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
       EXPECT_GE(simulate(*result.plan, cost).seconds, *shortest * (1 - kRounding)) << policy.name << " " << seed;
     }
   }
-  const auto median = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  };
   // Half of them cannot do without moving or recomputing; those alone, too.
   EXPECT_GE(forced.size(), 200U);
   EXPECT_LE(median(ratios), 1.05);

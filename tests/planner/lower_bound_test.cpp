@@ -63,9 +63,9 @@ int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOpt
                        const std::string& what) {
   PlannerOptions options = base;
   options.memory[Tier::device] = Bytes(kAlignment);
-  const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor.count();
+  const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor[Tier::device].count();
   options.memory[Tier::device].reset();
-  const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
+  const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor[Tier::device].count();
   int telling = 0;
   for (int k = 0; k < budgets; ++k) {
     options.memory[Tier::device] = Bytes((floor + (peak - floor) * k / budgets) / kAlignment * kAlignment);
@@ -145,7 +145,7 @@ TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
   PlannerOptions options;
   EXPECT_FALSE(lower_bound(step, cost, options).solved);
   EXPECT_DOUBLE_EQ(lower_bound(step, cost, options).seconds, ideal);
-  const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor.count();
+  const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor[Tier::device].count();
   double before = ideal;
   for (const std::int64_t percent : {80, 60, 40}) {
     options.memory[Tier::device] = Bytes(peak / 100 * percent);

@@ -233,7 +233,7 @@ TEST(Sublinear, LongSequencesInAQuarterOfSharing) {
 TEST(Sublinear, MoreMemoryIsNeverSlower) {
   const RooflineModel cost(generic_cpu());
   const Step step = step_of("resnet50", 8);
-  const Bytes low = plan("sublinear", step).floor, high = plan("liveness", step).floor;
+  const Bytes low = plan("sublinear", step).floor[Tier::device], high = plan("liveness", step).floor[Tier::device];
   double before = INFINITY;
   for (const std::int64_t tenths : {0, 2, 4, 6, 8, 10, 11}) {
     PlannerOptions options;

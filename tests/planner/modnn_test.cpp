@@ -124,7 +124,8 @@ class Modnn : public testing::Test {
 // Copies of each storage by direction, and how often its value was made anew in between.
 TEST_F(Modnn, WhatWasCopiedOutOnceIsOnlyFreedTheNextTime) {
   const Step original = step("resnet50", 16);
-  const Bytes floor = plan("modnn", original, {}).floor, ideal = plan("liveness", original, {}).floor;
+  const Bytes floor = plan("modnn", original, {}).floor[Tier::device],
+              ideal = plan("liveness", original, {}).floor[Tier::device];
   int again = 0;  // fetches of what had been fetched before
   for (int part = 0; part < 4; ++part) {
     const PlanResult result = plan("modnn", original, within(between(floor, ideal, part, 20)));
@@ -156,7 +157,8 @@ TEST_F(Modnn, NothingMovesWhereEverythingFits) {
 // By the simulator: with one lane, no two copies at a time; with two there are.
 TEST_F(Modnn, CopiesTakeTurnsOnOneLane) {
   const Step original = step("resnet50", 32);
-  const Bytes floor = plan("modnn", original, {}).floor, ideal = plan("liveness", original, {}).floor;
+  const Bytes floor = plan("modnn", original, {}).floor[Tier::device],
+              ideal = plan("liveness", original, {}).floor[Tier::device];
   PlanningContext options = within(between(floor, ideal, 1, 20));
   int together[2] = {0, 0};
   double seconds[2] = {0, 0};
@@ -236,7 +238,7 @@ TEST_F(Modnn, CutsOnlyWhereTheNumbersMayChangeSoFar) {
       for (const Numerics allowed : {Numerics::identical, Numerics::reordered, Numerics::changed}) {
         options.batch = SubBatches{.allowed = allowed};
         options.memory[Tier::device].reset();
-        const Bytes least = plan(policy, whole, options).floor;
+        const Bytes least = plan(policy, whole, options).floor[Tier::device];
         options.memory[Tier::device] = least;
         const PlanResult result = plan(policy, whole, options);
         ASSERT_TRUE(result.plan) << model << " " << policy;
@@ -264,7 +266,7 @@ TEST_F(Modnn, CutsStepsWithExactBatchNorm) {
     annotate_for(step, device_);
     return step;
   };
-  const Bytes floor = plan("modnn", whole, options).floor;
+  const Bytes floor = plan("modnn", whole, options).floor[Tier::device];
   EXPECT_LT(floor, smallest_floor(merge_in_place(whole)).bytes);
   bool cut = false;
   for (const std::int64_t percent : {100, 105, 120, 150, 300}) {
@@ -293,7 +295,7 @@ TEST_F(Modnn, CutsAnyNetwork) {
       options.memory[Tier::device].reset();
       const PlanResult unlimited = plan(policy, whole, options);
       for (const std::int64_t percent : {100, 101, 110, 130, 170}) {
-        options.memory[Tier::device] = Bytes(unlimited.floor.count() * percent / 100);
+        options.memory[Tier::device] = Bytes(unlimited.floor[Tier::device].count() * percent / 100);
         const PlanResult result = plan(policy, whole, options);
         ASSERT_TRUE(result.plan) << policy << " seed " << seed << " at " << percent;
         EXPECT_EQ(result.floor[Tier::device], unlimited.floor[Tier::device]) << policy << " seed " << seed;
@@ -319,7 +321,7 @@ class ModnnBudgets : public Modnn, public testing::WithParamInterface<Case> {
  protected:
   // From the smallest budget that the policy can do with to that of unlimited memory.
   void plan_all(const Step& original, PlanningContext options) const {
-    const Bytes floor = plan("modnn", original, options).floor;
+    const Bytes floor = plan("modnn", original, options).floor[Tier::device];
     const Bytes ideal = summarize(*plan("liveness", original, {}).plan).peak[Tier::device];
     constexpr int kPoints = 20;
     for (int point = 0; point <= kPoints; ++point) {

@@ -42,10 +42,10 @@ class RestingPlans : public testing::Test {
 TEST_F(RestingPlans, TheFloorNoLongerGrowsWithDepth) {
   const Bytes tiny(kAlignment);
   for (const std::string_view policy : {"superneurons", "offload"}) {
-    const Bytes shallow_device = plan(step("resnet:3,4,6,3", 1), Parameters::device, tiny, policy).floor;
-    const Bytes deep_device = plan(step("resnet:3,4,36,3", 1), Parameters::device, tiny, policy).floor;
-    const Bytes shallow_host = plan(step("resnet:3,4,6,3", 1), Parameters::host, tiny, policy).floor;
-    const Bytes deep_host = plan(step("resnet:3,4,36,3", 1), Parameters::host, tiny, policy).floor;
+    const Bytes shallow_device = plan(step("resnet:3,4,6,3", 1), Parameters::device, tiny, policy).floor[Tier::device];
+    const Bytes deep_device = plan(step("resnet:3,4,36,3", 1), Parameters::device, tiny, policy).floor[Tier::device];
+    const Bytes shallow_host = plan(step("resnet:3,4,6,3", 1), Parameters::host, tiny, policy).floor[Tier::device];
+    const Bytes deep_host = plan(step("resnet:3,4,36,3", 1), Parameters::host, tiny, policy).floor[Tier::device];
     const double device_growth = static_cast<double>((deep_device - shallow_device).count());
     const double host_growth = static_cast<double>((deep_host - shallow_host).count());
     EXPECT_GT(device_growth, 30 * 2 * 4.0e6) << policy;     // 1.1 million parameters a block, and their momentum
@@ -85,7 +85,7 @@ TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
   EXPECT_TRUE(summarize(*plan(original, Parameters::device).plan).resting_bytes.is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic).plan, Tier::host).is_zero());
   EXPECT_TRUE(persistent_bytes(*plan(original, Parameters::automatic, all).plan, Tier::host).is_zero());
-  const Bytes floor = plan(original, Parameters::device, Bytes(kAlignment)).floor;
+  const Bytes floor = plan(original, Parameters::device, Bytes(kAlignment)).floor[Tier::device];
   const PlanResult short_of_it = plan(original, Parameters::automatic, floor - Bytes(kAlignment));
   ASSERT_TRUE(short_of_it.plan);
   EXPECT_FALSE(persistent_bytes(*short_of_it.plan, Tier::host).is_zero());
@@ -93,7 +93,7 @@ TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
   // What it calls the smallest budget is the smallest.
   const PlanResult refused = plan(original, Parameters::automatic, Bytes(kAlignment));
   ASSERT_FALSE(refused.plan);
-  EXPECT_EQ(refused.floor, plan(original, Parameters::host, Bytes(kAlignment)).floor);
+  EXPECT_EQ(refused.floor, plan(original, Parameters::host, Bytes(kAlignment)).floor[Tier::device]);
   EXPECT_TRUE(plan(original, Parameters::automatic, refused.floor).plan);
 }
 

@@ -46,7 +46,7 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
         PlannerOptions options;
         options.policy.set<SuperneuronsOptions>().cache = cache;
         options.memory[Tier::device] = Bytes(kAlignment);
-        const Bytes floor = plan(policy, rules, options).floor;
+        const Bytes floor = plan(policy, rules, options).floor[Tier::device];
         options.memory[Tier::device] = floor;
         const PlanResult at = plan(policy, rules, options);
         ASSERT_TRUE(at.plan) << policy << " at its floor of " << floor.count();
@@ -87,7 +87,7 @@ TEST_P(Policies, FloorWithTheCacheIsTheLargestTask) {
         if (!planned.storage(id).persistent) bytes += planned.storage(id).bytes.aligned();
       largest = std::max(largest, bytes);
     }
-    EXPECT_EQ(plan("superneurons", rules, options).floor, persistent + std::max(largest, inputs));
+    EXPECT_EQ(plan("superneurons", rules, options).floor[Tier::device], persistent + std::max(largest, inputs));
   }
 }
 
@@ -100,7 +100,7 @@ TEST_P(Policies, NeverAboveTheBudget) {
       options.policy.set<SuperneuronsOptions>().replacement =
           static_cast<Replacement>((GetParam() + static_cast<std::uint32_t>(recompute)) % 4);
       options.memory[Tier::device] = Bytes(kAlignment);
-      const Bytes low = plan("superneurons", rules, options).floor;
+      const Bytes low = plan("superneurons", rules, options).floor[Tier::device];
       for (const int part : {1, 3, 6}) {
         const std::int64_t between = low.count() + (high.count() - low.count()) / 8 * part;
         options.memory[Tier::device] = Bytes(between / kAlignment * kAlignment);
@@ -162,7 +162,7 @@ TEST_P(Policies, CacheNeverMovesMore) {
       PlannerOptions off = on;
       off.policy.set<SuperneuronsOptions>().cache = false;
       off.memory = Bytes(kAlignment);
-      const Bytes low = plan("superneurons", rules, off).floor;
+      const Bytes low = plan("superneurons", rules, off).floor[Tier::device];
       for (const int part : {0, 2, 5, 8}) {
         const std::int64_t between = low.count() + std::max<std::int64_t>(high.count() - low.count(), 0) / 8 * part;
         on.memory = off.memory = Bytes(between / kAlignment * kAlignment);
@@ -179,7 +179,7 @@ TEST_P(Policies, CacheNeverMovesMore) {
 TEST_P(Policies, HostBudgetIsExact) {
   PlannerOptions options;
   options.memory[Tier::device] = Bytes(kAlignment);
-  options.memory[Tier::device] = plan("superneurons", Rules::minimal, options).floor;
+  options.memory[Tier::device] = plan("superneurons", Rules::minimal, options).floor[Tier::device];
   const PlanResult result = plan("superneurons", Rules::minimal, options);
   const Bytes host = summarize(*result.plan).peak[Tier::host];
   EXPECT_EQ(result.floor[Tier::host], host);

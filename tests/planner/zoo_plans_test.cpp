@@ -32,10 +32,10 @@ TEST_P(ZooPlans, PoliciesSaveMoreAndMore) {
   for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
     for (const bool training : {true, false}) {
       const Step original = step(rules, training);
-      const Bytes baseline = plan("baseline", original).floor;
-      const Bytes inplace = plan("inplace", original).floor;
-      const Bytes sharing = plan("sharing", original).floor;
-      const Bytes liveness = plan("liveness", original).floor;
+      const Bytes baseline = plan("baseline", original).floor[Tier::device];
+      const Bytes inplace = plan("inplace", original).floor[Tier::device];
+      const Bytes sharing = plan("sharing", original).floor[Tier::device];
+      const Bytes liveness = plan("liveness", original).floor[Tier::device];
       EXPECT_LE(inplace, baseline);
       EXPECT_LE(sharing, inplace);
       EXPECT_LE(liveness, sharing);

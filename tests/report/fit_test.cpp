@@ -63,7 +63,7 @@ TEST_P(FitSearch, FindsTheLargestWithFewPlans) {
   }
   EXPECT_TRUE(fit.plan.plan);
   EXPECT_FALSE(fit.beyond.plan);
-  EXPECT_EQ(fit.beyond.floor.count(), kBase + g_need(expected + 1))
+  EXPECT_EQ(fit.beyond.floor[Tier::device].count(), kBase + g_need(expected + 1))
       << "the reason is that of one more, not of any larger size";
   EXPECT_NE(std::find(asked.begin(), asked.end(), expected + 1), asked.end());
   EXPECT_LE(fit.plans, 8 + 3 * static_cast<int>(std::log2(static_cast<double>(expected) + 1)));
@@ -97,7 +97,7 @@ TEST(FitSearchLimits, StopsAtTheMostThatMayBeAsked) {
   };
   const FitResult fit = largest_fit(problem);
   EXPECT_EQ(fit.size, 500);
-  EXPECT_TRUE(fit.beyond.floor.is_zero());
+  EXPECT_TRUE(fit.beyond.floor[Tier::device].is_zero());
 }
 
 TEST(ResNetDepth, CountsAsThePaper) {

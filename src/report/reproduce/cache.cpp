@@ -1,4 +1,5 @@
 // Table 3 and Figure 11: what the tensor cache saves.
+#include "planner/policies/superneurons.h"
 #include "report/reproduce/superneurons.h"
 #include "report/reproduce/workbench.h"
 
@@ -10,15 +11,15 @@ constexpr std::int64_t kDeviceMemory = 12LL << 30;
 // Offloading alone, so that only the cache differs: everything stays while it fits.
 Setting with_cache(std::string_view model, std::int64_t batch) {
   Setting setting{.model = model, .batch = batch};
-  setting.options.memory = Bytes(kDeviceMemory);
-  setting.options.recompute = Recompute::none;
-  setting.options.replacement = Replacement::lru;  // the paper's
+  setting.options.memory[Tier::device] = Bytes(kDeviceMemory);
+  setting.options.policy.set<SuperneuronsOptions>().recompute = Recompute::none;
+  setting.options.policy.set<SuperneuronsOptions>().replacement = Replacement::lru;  // the paper's
   return setting;
 }
 
 Setting without_cache(std::string_view model, std::int64_t batch) {
   Setting setting{.model = model, .batch = batch, .policy = "offload"};
-  setting.options.memory = Bytes(kDeviceMemory);
+  setting.options.memory[Tier::device] = Bytes(kDeviceMemory);
   return setting;
 }
 

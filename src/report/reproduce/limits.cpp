@@ -3,6 +3,7 @@
 
 #include "cost/device_model.h"
 #include "cost/devices.h"
+#include "planner/policy.h"
 #include "report/fit.h"
 #include "report/reproduce/superneurons.h"
 #include "report/reproduce/workbench.h"
@@ -15,7 +16,7 @@ constexpr std::int64_t kDeviceMemory = 12LL << 30;
 
 Setting in_device(std::string_view model, std::string_view policy, Rules rules) {
   Setting setting{.model = model, .policy = policy, .rules = rules};
-  setting.options.memory = Bytes(kDeviceMemory);
+  setting.options.memory[Tier::device] = Bytes(kDeviceMemory);
   return setting;
 }
 
@@ -66,14 +67,14 @@ Report table4(Workbench& bench) {
                        0, 2);
     series.rows.push_back(
         {policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth),
-         fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).host_peak_bytes)) : "-",
+         fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).peak[Tier::host])) : "-",
          fmt::format("{}", fit.plans),
          fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
   }
   Setting paper = in_device("resnet:6,32,596,6", "superneurons", Rules::superneurons);
   paper.batch = 16;
-  report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB", gibibytes(bench.plan(paper).result.floor), 2,
-                   1);
+  report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB",
+                   gibibytes(bench.plan(paper).result.floor[Tier::device]), 2, 1);
   report.only_ours("parameters at that depth, once", "GiB",
                    gibibytes(bytes_of({bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
   report.remarked(
@@ -114,7 +115,7 @@ Report table5(Workbench& bench) {
     const std::int64_t liveness = bench.largest_batch(in_device(model, "liveness", Rules::superneurons));
     Setting at_paper = in_device(model, "superneurons", Rules::superneurons);
     at_paper.batch = paper;
-    const Bytes floor = bench.plan(at_paper).result.floor;
+    const Bytes floor = bench.plan(at_paper).result.floor[Tier::device];
     report.modelled(std::string(networks[i].name), "batch", static_cast<double>(paper), static_cast<double>(rules), 0,
                     1);
     const double second = static_cast<double>(kTable5[i].batches[3]) * static_cast<double>(networks.size());

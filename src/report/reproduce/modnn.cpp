@@ -28,8 +28,8 @@ constexpr std::int64_t kDeviceMemory = 12LL << 30;
 Setting setting_of(const Trained& network, std::string_view policy, std::optional<Bytes> memory = {}) {
   Setting setting{
       .model = network.model, .batch = network.batch, .policy = policy, .device = "k40m", .rules = Rules::minimal};
-  setting.options.memory = memory;
-  setting.options.allowed = Numerics::changed;
+  setting.options.memory[Tier::device] = memory;
+  setting.options.batch = SubBatches{.allowed = Numerics::changed};
   return setting;
 }
 
@@ -96,9 +96,9 @@ Report figure6(Workbench& bench) {
     one.part = Part::later_round;
     const double ideal = gigabytes(ideal_bytes(bench.step(setting_of(network, "modnn"))));
     const double bound = gigabytes(floor_bytes(bench.step(one)));
-    const double all = gigabytes(bench.plan(setting_of(network, "baseline")).result.floor);
-    const double merged = gigabytes(bench.plan(setting_of(network, "inplace")).result.floor);
-    const double least = gigabytes(bench.plan(setting_of(network, "modnn")).result.floor);
+    const double all = gigabytes(bench.plan(setting_of(network, "baseline")).result.floor[Tier::device]);
+    const double merged = gigabytes(bench.plan(setting_of(network, "inplace")).result.floor[Tier::device]);
+    const double least = gigabytes(bench.plan(setting_of(network, "modnn")).result.floor[Tier::device]);
     times.push_back(ideal / bound);
     all_times.push_back(all / least);
     merged_times.push_back(merged / least);
@@ -137,7 +137,7 @@ Report figure6(Workbench& bench) {
 // vDNN with the fastest algorithms that fit: workspaces up to the largest limit with which there is a plan.
 Planned plan_vdnn(Workbench& bench, const Trained& network, std::string_view policy, Bytes memory) {
   Setting setting = setting_of(network, policy, memory);
-  setting.options.allowed = Numerics::identical;
+  setting.options.batch = WholeBatch{};
   Planned best = bench.plan(setting);
   if (best.fits()) return best;
   std::set<Bytes> sizes;
@@ -238,8 +238,9 @@ Report figure8(Workbench& bench) {
   int planned_points = 0, points = 0, slower = 0, vdnn_points = 0, plus_points = 0;
   double worst = 0;
   for (const Trained& network : kNetworks) {
-    const double low = static_cast<double>(bench.plan(setting_of(network, "modnn")).result.floor.count());
-    const double high = static_cast<double>(bench.plan(setting_of(network, "liveness")).summary.peak_bytes.count());
+    const double low = static_cast<double>(bench.plan(setting_of(network, "modnn")).result.floor[Tier::device].count());
+    const double high =
+        static_cast<double>(bench.plan(setting_of(network, "liveness")).summary.peak[Tier::device].count());
     for (int point = 0; point <= kPoints; ++point) {
       const auto exact =
           static_cast<std::int64_t>(std::llround(low * std::pow(high / low, static_cast<double>(point) / kPoints)));

@@ -1,4 +1,5 @@
 // Table 1 and Figure 10: what liveness, offloading and recomputation leave of the peak.
+#include "planner/policies/superneurons.h"
 #include "report/reproduce/superneurons.h"
 #include "report/reproduce/workbench.h"
 
@@ -7,8 +8,8 @@ namespace {
 
 PlannerOptions always(Recompute recompute) {
   PlannerOptions options;
-  options.recompute = recompute;
-  options.cache = false;  // the techniques are applied whether memory is short or not
+  options.policy.set<SuperneuronsOptions>().recompute = recompute;
+  options.policy.set<SuperneuronsOptions>().cache = false;  // the techniques are applied whether memory is short or not
   return options;
 }
 

@@ -21,7 +21,7 @@ Report figure14(Workbench& bench) {
     double best = 0, last = 0;
     for (const std::int64_t batch : batches[i]) {
       Setting setting{.model = networks[i].model, .batch = batch, .device = "titan-xp"};
-      setting.options.memory = Bytes(12LL << 30);
+      setting.options.memory[Tier::device] = Bytes(12LL << 30);
       const Planned outcome = bench.plan(setting);
       if (!outcome.fits()) {
         series.rows.push_back({std::string(networks[i].name), fmt::format("{}", batch), "does not fit", "", "", ""});

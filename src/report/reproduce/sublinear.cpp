@@ -36,7 +36,7 @@ double feature_maps(const PlanSummary& summary) {
   Bytes others = summary.workspace_at_peak;
   for (int c = 0; c < kTensorClasses; ++c)
     if (!is_data(static_cast<TensorClass>(c))) others += summary.classes[static_cast<std::size_t>(c)];
-  return gigabytes(summary.peak_bytes - others);
+  return gigabytes(summary.peak[Tier::device] - others);
 }
 
 // The exponent of y = a x^b through the first and the last point.
@@ -117,7 +117,8 @@ Report figure7(Workbench& bench) {
     const Planned shared = bench.plan(setting_of(model, batch, "sharing", true));
     const Planned planned = bench.plan(setting_of(model, batch, "sublinear", true));
     Setting setting = setting_of(model, batch, "sublinear", true);
-    setting.options.memory = Bytes(7'000'000'000) + (planned.summary.peak_live_bytes - planned.summary.peak_data_bytes);
+    setting.options.memory[Tier::device] =
+        Bytes(7'000'000'000) + (planned.summary.peak_live_bytes - planned.summary.peak_data_bytes);
     const Planned budgeted = bench.plan(setting);
     smallest = 100 * (planned.seconds / shared.seconds - 1);
     within = 100 * (budgeted.seconds / shared.seconds - 1);

@@ -6,6 +6,7 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/timeline.h"
+#include "planner/policy.h"
 #include "report/fit.h"
 #include "step/build.h"
 #include "zoo/zoo.h"

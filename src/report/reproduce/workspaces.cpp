@@ -7,7 +7,7 @@ namespace {
 
 Setting in_pool(std::int64_t batch, std::int64_t gibi, bool workspaces = true) {
   Setting setting{.model = "alexnet", .batch = batch, .workspaces = workspaces};
-  setting.options.memory = Bytes(gibi << 30);
+  setting.options.memory[Tier::device] = Bytes(gibi << 30);
   return setting;
 }
 
@@ -27,7 +27,8 @@ Report figure12(Workbench& bench) {
       std::int64_t tasks = 0, fastest = 0;
       Bytes given, wanted;
       for (const Op& op : phase.ops) {
-        if (op.kind != OpKind::run || phase.step->algorithms_of(op.task).size() < 2) continue;
+        if
+          !(op.is_run() || phase.step->algorithms_of(op.task).size() < 2) continue;
         const auto& algorithms = phase.step->algorithms_of(op.task);
         const Algorithm &used = algorithms[op.algorithm], &best = algorithms[0];
         ++tasks;
