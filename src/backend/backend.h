@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "base/lane.h"
 #include "step/step.h"
 
 namespace tide {
@@ -38,18 +39,18 @@ using Kernel = std::function<void(const Launch&)>;
 
 // A whole step recorded once and launched many times, on devices that run by themselves.
 // Record the ops in the plan's order, then finish(); a step is begin_step(), launch(),
-// synchronize(). Lanes are small numbers: tasks run on lane 0, copies on lanes 1 to 3. Nothing
+// synchronize(). Tasks run on the compute lane. Nothing
 // else may be done with the backend between making a queue and finish().
 class StepQueue {
  public:
   virtual ~StepQueue() = default;
 
   // The next op of `lane`, and all behind it, come after `op`, which was recorded on another lane.
-  virtual void wait(int lane, std::size_t op) = 0;
+  virtual void wait(Lane lane, std::size_t op) = 0;
   // The kernel is called now; addresses must stay what they are, the state is that of begin_step().
   virtual void run(std::size_t op, const Kernel& kernel, const Launch& launch) = 0;
   // Between device memory and memory of allocate_host(), either way.
-  virtual void copy(int lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) = 0;
+  virtual void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) = 0;
   virtual void finish() = 0;
 
   virtual void launch() = 0;  // returns at once

@@ -34,7 +34,7 @@ Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vecto
     const Op& op = phase.ops[i];
     Region region;
     if (op.is_run()) {
-      const Bytes bytes = phase.step->algorithms_of(op.task)[op.algorithm].workspace;
+      const Bytes bytes = workspace_bytes(*phase.step, op.run());
       if (!bytes.is_zero()) region = {workspaces[i], bytes.size(), bytes.aligned().size(), StorageId(), false};
     }
     workspaces_.push_back(region);
@@ -44,11 +44,9 @@ Guard::Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vecto
 
 // Which stays each op reads or writes, found by playing the stays.
 void Guard::find_touched() {
-  std::array<std::vector<std::int32_t>, kTiers> current;
+  PerTier<std::vector<std::int32_t>> current;
   for (auto& tier : current) tier.assign(phase_.step->storages.size(), -1);
-  const auto now = [&](Tier tier, StorageId storage) -> std::int32_t& {
-    return current[static_cast<std::size_t>(tier)][storage.index()];
-  };
+  const auto now = [&](Tier tier, StorageId storage) -> std::int32_t& { return current[tier][storage.index()]; };
   const auto enter = [&](std::uint32_t r) {
     now(phase_.residencies[r].tier, phase_.residencies[r].storage) = static_cast<std::int32_t>(r);
   };
@@ -61,11 +59,11 @@ void Guard::find_touched() {
       if (r >= 0) touched_[i].push_back(static_cast<std::uint32_t>(r));
     };
     if (op.is_run()) {
-      for (const Operand& operand : phase_.step->operands_of(op.task))
+      for (const Operand& operand : phase_.step->operands_of(op.run().task))
         touch(Tier::device, phase_.step->tensor(operand.tensor).storage);
     } else {
-      touch(op.from, op.storage);
-      touch(op.to, op.storage);
+      touch(op.copy().from, op.copy().storage);
+      touch(op.copy().to, op.copy().storage);
     }
     for (const std::uint32_t r : ends_[i]) now(phase_.residencies[r].tier, phase_.residencies[r].storage) = -1;
   }
@@ -97,7 +95,7 @@ std::string Guard::name(StorageId storage) const {
 }
 
 std::string Guard::name(const Op& op) const {
-  return op.is_run() ? task_name(*phase_.step, op.task) : fmt::format("the copy of {}", name(op.storage));
+  return op.is_run() ? task_name(*phase_.step, op.run().task) : fmt::format("the copy of {}", name(op.copy().storage));
 }
 
 void Guard::begin_step() {

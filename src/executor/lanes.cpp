@@ -8,7 +8,6 @@
 namespace tide {
 namespace {
 
-constexpr auto kCompute = static_cast<std::size_t>(Lane::compute);
 constexpr std::uint32_t kStopped = ~std::uint32_t{0};  // as `done` it ends every wait
 
 // Sequentially consistent on purpose: a notification looks whether anybody waits, and must not
@@ -33,21 +32,21 @@ Lanes::Lanes(const Phase& phase, std::function<void(std::size_t)> run) : run_(st
 Lanes::~Lanes() { stop_threads(); }
 
 void Lanes::resolve(const Phase& phase) {
-  using Counts = std::array<std::uint32_t, kLanes>;
+  using Counts = PerLane<std::uint32_t>;
   std::vector<std::uint32_t> position(phase.ops.size());  // of an op in its lane, from 1
-  std::array<Counts, kLanes> known{};                     // by lane: what it has waited for before
+  PerLane<Counts> known;                                  // by lane: what it has waited for before
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const Op& op = phase.ops[i];
-    const auto own = static_cast<std::size_t>(op.lane);
+    const Lane own = op.lane;
     LaneState& lane = lanes_[own];
-    Counts needed{};
+    Counts needed;
     for (const std::int32_t wait : op.waits) {
       const auto index = static_cast<std::size_t>(wait);
-      std::uint32_t& count = needed[static_cast<std::size_t>(phase.ops[index].lane)];
+      std::uint32_t& count = needed[phase.ops[index].lane];
       count = std::max(count, position[index]);
     }
     Item item{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(lane.waits.size()), 0};
-    for (std::uint32_t other = 0; other < kLanes; ++other) {
+    for (const Lane other : kLaneTable) {
       if (other == own || needed[other] <= known[own][other]) continue;
       known[own][other] = needed[other];
       lane.waits.push_back({other, needed[other]});
@@ -60,8 +59,9 @@ void Lanes::resolve(const Phase& phase) {
 
 void Lanes::start_threads() {
   try {
-    for (std::size_t l = 0; l < kLanes; ++l)
-      if (l != kCompute && !lanes_[l].items.empty()) lanes_[l].thread = std::thread([this, l] { serve(l); });
+    for (const Lane lane : kLaneTable)
+      if (lane != Lane::compute && !lanes_[lane].items.empty())
+        lanes_[lane].thread = std::thread([this, lane] { serve(lane); });
   } catch (const std::system_error& error) {
     stop_threads();
     throw Error("no thread can be started for copies: {}", error.what());
@@ -75,7 +75,7 @@ void Lanes::stop_threads() noexcept {
     if (lane.thread.joinable()) lane.thread.join();
 }
 
-void Lanes::serve(std::size_t index) {
+void Lanes::serve(Lane index) {
   run_promptly();
   LaneState& lane = lanes_[index];
   for (std::uint32_t seen = 0;;) {
@@ -114,7 +114,7 @@ Lanes::Outcome Lanes::run_step() {
   for (LaneState& lane : lanes_) lane.done.store(0, std::memory_order_relaxed);
   const std::uint32_t step = step_.load() + 1;
   publish(step_, step);
-  run_lane(lanes_[kCompute]);
+  run_lane(lanes_[Lane::compute]);
   for (const LaneState& lane : lanes_)
     if (lane.thread.joinable())
       while (lane.finished.load() != step) lane.finished.wait(step - 1);

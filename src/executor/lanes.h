@@ -37,7 +37,8 @@ class Lanes {
 
  private:
   struct Wait {
-    std::uint32_t lane = 0, count = 0;
+    Lane lane = Lane::compute;
+    std::uint32_t count = 0;
   };
   struct Item {
     std::uint32_t op = 0;
@@ -55,13 +56,13 @@ class Lanes {
   void resolve(const Phase& phase);
   void start_threads();
   void stop_threads() noexcept;
-  void serve(std::size_t lane);
+  void serve(Lane lane);
   void run_lane(LaneState& lane);
   // False: the step has been stopped.
   [[nodiscard]] bool wait_for(const Item& item, const LaneState& lane);
 
   std::function<void(std::size_t)> run_;
-  std::array<LaneState, kLanes> lanes_;
+  PerLane<LaneState> lanes_;
   alignas(64) std::atomic<std::uint32_t> step_{0};
   std::atomic<bool> stop_{false};  // an op of this step has failed
   std::atomic<bool> quit_{false};

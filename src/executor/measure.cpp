@@ -237,7 +237,7 @@ double recorded_latency(Backend& backend, const Arena& device, const Arena& host
   constexpr std::size_t kCopies = 256;
   const std::unique_ptr<StepQueue> queue = backend.make_queue(false);
   if (!queue) return -1;
-  const int lane = out ? 1 : 2;
+  const Lane lane = out ? Lane::out : Lane::in;
   std::byte *const there = device.at(Bytes()), *const here = host.at(Bytes());
   for (std::size_t i = 0; i < kCopies; ++i)
     queue->copy(lane, i, out ? here : there, out ? there : here, Bytes(kSmallCopy));

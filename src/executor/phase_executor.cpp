@@ -37,12 +37,12 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
   if (options.guard && backend_.host_addressable()) {
     std::vector<std::byte*> stays, workspaces;
     for (const Residency& r : phase_->residencies) stays.push_back(locate(r.tier, r.address));
-    for (const Op& op : phase_->ops) workspaces.push_back(arena_.at(op.workspace));
+    for (const Op& op : phase_->ops) workspaces.push_back(op.is_run() ? arena_.at(op.run().workspace) : nullptr);
     guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
   }
   if (record_) timeline_.spans.resize(ops_.size());
-  const bool uses_disk =
-      std::any_of(phase_->ops.begin(), phase_->ops.end(), [](const Op& op) { return op.to == Tier::disk; });
+  const bool uses_disk = std::any_of(phase_->ops.begin(), phase_->ops.end(),
+                                     [](const Op& op) { return op.is_copy() && op.copy().to == Tier::disk; });
   if (!guard_ && !uses_disk && options.link_bytes_per_second <= 0) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
@@ -58,24 +58,21 @@ Bytes input_bytes(const Step& step) {
 }
 
 void PhaseExecutor::find_memory(const Tiers& tiers) {
-  std::array<Bytes, kTiers> needed;
-  for (const Residency& r : phase_->residencies) {
-    Bytes& top = needed[static_cast<std::size_t>(r.tier)];
-    top = std::max(top, r.address + aligned_bytes(*phase_, r));
-  }
-  Bytes& device = needed[static_cast<std::size_t>(Tier::device)];
+  PerTier<Bytes> needed;
+  for (const Residency& r : phase_->residencies)
+    needed[r.tier] = std::max(needed[r.tier], r.address + aligned_bytes(*phase_, r));
+  Bytes& device = needed[Tier::device];
   for (const Op& op : phase_->ops)
-    if (op.is_run())
-      device = std::max(device, op.workspace + phase_->step->algorithms_of(op.task)[op.algorithm].workspace.aligned());
+    if (op.is_run()) device = std::max(device, op.run().workspace + workspace_bytes(*phase_->step, op.run()).aligned());
   if (device > arena_.size())
     throw Error("the plan needs {} bytes of device memory, the arena has {}", device.count(), arena_.size().count());
 
-  const Bytes host = needed[static_cast<std::size_t>(Tier::host)];
+  const Bytes host = needed[Tier::host];
   host_ = tiers.host;
   if (host_ != nullptr && host > host_->size())
     throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
 
-  const Bytes disk = needed[static_cast<std::size_t>(Tier::disk)];
+  const Bytes disk = needed[Tier::disk];
   disk_ = tiers.disk;
   if (!disk.is_zero() && disk_ == nullptr)
     throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory",
@@ -95,11 +92,9 @@ void PhaseExecutor::prepare() {
   entry_.resize(step.storages.size());
   // Where each storage is, tier by tier, op by op.
   std::vector<std::vector<std::uint32_t>> begins(count);
-  std::array<std::vector<Bytes>, kTiers> current;
+  PerTier<std::vector<Bytes>> current;
   for (auto& tier : current) tier.resize(step.storages.size());
-  const auto enter = [&](const Residency& r) {
-    current[static_cast<std::size_t>(r.tier)][r.storage.index()] = r.address;
-  };
+  const auto enter = [&](const Residency& r) { current[r.tier][r.storage.index()] = r.address; };
   std::vector<Bytes> tops(count);
   for (std::uint32_t r = 0; r < phase_->residencies.size(); ++r) {
     const Residency& residency = phase_->residencies[r];
@@ -115,7 +110,7 @@ void PhaseExecutor::prepare() {
     }
   }
 
-  const auto& device = current[static_cast<std::size_t>(Tier::device)];
+  const std::vector<Bytes>& device = current[Tier::device];
   ops_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Op& op = phase_->ops[i];
@@ -124,33 +119,29 @@ void PhaseExecutor::prepare() {
     prepared.top = tops[i];
     prepared.lane = op.lane;
     if (op.is_copy()) {
-      prepare_copy(op, current, prepared);
+      prepare_copy(op.copy(), current, prepared);
       continue;
     }
-    prepared.kernel = backend_.prepare(step, op.task, op.algorithm);
+    const Run& run = op.run();
+    prepared.kernel = backend_.prepare(step, run.task, run.algorithm);
     prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
-    for (const Operand& operand : step.operands_of(op.task))
+    for (const Operand& operand : step.operands_of(run.task))
       addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()] + step.offset_of(operand)));
-    const Bytes workspace = step.algorithms_of(op.task)[op.algorithm].workspace;
+    const Bytes workspace = workspace_bytes(step, run);
     if (workspace.is_zero()) continue;
-    prepared.workspace = arena_.at(op.workspace);
-    prepared.top = std::max(prepared.top, op.workspace + workspace.aligned());
+    prepared.workspace = arena_.at(run.workspace);
+    prepared.top = std::max(prepared.top, run.workspace + workspace.aligned());
   }
 }
 
-void PhaseExecutor::prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current,
+void PhaseExecutor::prepare_copy(const Copy& copy, const PerTier<std::vector<Bytes>>& current,
                                  Prepared& prepared) const {
-  const auto address = [&](Tier tier) { return current[static_cast<std::size_t>(tier)][op.storage.index()]; };
-  prepared.copy_bytes = phase_->step->storage(op.storage).bytes;
-  prepared.copy_from = locate(op.from, address(op.from));
-  prepared.copy_to = locate(op.to, address(op.to));
+  const auto address = [&](Tier tier) { return current[tier][copy.storage.index()]; };
+  prepared.copy_bytes = phase_->step->storage(copy.storage).bytes;
+  prepared.copy_from = locate(copy.from, address(copy.from));
+  prepared.copy_to = locate(copy.to, address(copy.to));
   prepared.file_offset = address(Tier::disk);
-  if (op.to == Tier::disk)
-    prepared.route = Route::spill;
-  else if (op.from == Tier::disk)
-    prepared.route = Route::fetch;
-  else
-    prepared.route = op.to == Tier::device ? Route::in : Route::out;
+  prepared.route = find_route(copy.from, copy.to).value();
 }
 
 void PhaseExecutor::stage_entries(Bytes input_ahead) {
@@ -180,14 +171,13 @@ void PhaseExecutor::record_step() {
   if (!queue_) return;
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     const Prepared& op = ops_[i];
-    const int lane = static_cast<int>(op.lane);
     try {
       for (const std::int32_t wait : phase_->ops[i].waits)
-        if (ops_[static_cast<std::size_t>(wait)].lane != op.lane) queue_->wait(lane, static_cast<std::size_t>(wait));
+        if (ops_[static_cast<std::size_t>(wait)].lane != op.lane) queue_->wait(op.lane, static_cast<std::size_t>(wait));
       if (op.kernel)
         queue_->run(i, op.kernel, Launch{addresses_.data() + op.first_address, op.workspace, nullptr});
       else
-        queue_->copy(lane, i, op.copy_to, op.copy_from, op.copy_bytes);
+        queue_->copy(op.lane, i, op.copy_to, op.copy_from, op.copy_bytes);
     } catch (...) {
       throw failure(i, std::current_exception());
     }
@@ -211,14 +201,14 @@ void PhaseExecutor::run_op(std::size_t index) {
     op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
   else
     move(op);
-  count(op, totals_[static_cast<std::size_t>(op.lane)]);
+  count(op, totals_[op.lane]);
   if (record_ && op.kernel) backend_.synchronize();
   if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, since_start_.seconds()};
 }
 
 void PhaseExecutor::count(const Prepared& op, Totals& totals) const {
   totals.top = std::max(totals.top, op.top);
-  if (!op.kernel) totals.moved[static_cast<std::size_t>(op.route)] += op.copy_bytes;
+  if (!op.kernel) totals.moved[op.route] += op.copy_bytes;
 }
 
 void PhaseExecutor::run_in_order() {
@@ -253,7 +243,7 @@ void PhaseExecutor::start(const StepState& state) {
 void PhaseExecutor::finish() {
   if (queue_) {
     queue_->synchronize();
-    for (const Prepared& op : ops_) count(op, totals_[static_cast<std::size_t>(op.lane)]);
+    for (const Prepared& op : ops_) count(op, totals_[op.lane]);
   }
   timeline_.seconds = since_start_.seconds();
   if (queue_ && record_)
@@ -271,14 +261,15 @@ Error PhaseExecutor::failure(std::size_t index, const std::exception_ptr& error)
   const Op& op = phase_->ops[index];
   const Step& step = *phase_->step;
   std::string text;
-  if (op.is_run()) return Error("{} failed: {}", task_name(step, op.task), reason(error, text));
-  return Error("copying {} from {} to {} ({} bytes) failed: {}", storage_name(step, op.storage), tier_name(op.from),
-               tier_name(op.to), step.storage(op.storage).bytes.count(), reason(error, text));
+  if (op.is_run()) return Error("{} failed: {}", task_name(step, op.run().task), reason(error, text));
+  return Error("copying {} from {} to {} ({} bytes) failed: {}", storage_name(step, op.copy().storage),
+               tier_name(op.copy().from), tier_name(op.copy().to), step.storage(op.copy().storage).bytes.count(),
+               reason(error, text));
 }
 
 Bytes PhaseExecutor::total(Route route) const {
   Bytes sum;
-  for (const Totals& totals : totals_) sum += totals.moved[static_cast<std::size_t>(route)];
+  for (const Totals& totals : totals_) sum += totals.moved[route];
   return sum;
 }
 

@@ -111,10 +111,6 @@ class PhaseExecutor {
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
 
  private:
-  // The ways that copies go: device to host, back, host to disk, back.
-  enum class Route : std::uint8_t { out, in, spill, fetch };
-  static constexpr int kRoutes = 4;
-
   struct Prepared {
     Kernel kernel;                    // run; empty: a copy
     std::uint32_t first_address = 0;  // of its operands in addresses_
@@ -130,7 +126,7 @@ class PhaseExecutor {
   // What one lane's ops have added up to; each lane writes its own.
   struct alignas(64) Totals {
     Bytes top;
-    std::array<Bytes, kRoutes> moved;
+    PerRoute<Bytes> moved;
   };
 
   template <typename Value>
@@ -144,7 +140,7 @@ class PhaseExecutor {
   }
   void find_memory(const Tiers& tiers);
   void prepare();
-  void prepare_copy(const Op& op, const std::array<std::vector<Bytes>, kTiers>& current, Prepared& prepared) const;
+  void prepare_copy(const Copy& copy, const PerTier<std::vector<Bytes>>& current, Prepared& prepared) const;
   // Null on disk.
   [[nodiscard]] std::byte* locate(Tier tier, Bytes address) const;
   [[nodiscard]] std::byte* entry_address(StorageId storage) const;
@@ -173,7 +169,7 @@ class PhaseExecutor {
   bool record_;
   Bytes entry_top_;
   Bytes high_water_;
-  std::array<Totals, kLanes> totals_;
+  PerLane<Totals> totals_;
   const StepState* state_ = nullptr;  // of the step that runs
   Stopwatch since_start_;
   Timeline timeline_;

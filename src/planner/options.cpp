@@ -8,6 +8,12 @@ Parameters parameters_from_name(std::string_view name) {
   return find_name<Parameters>({"device", "host", "auto"}, name, "place for parameters");
 }
 
+PlannerOptions within(const std::optional<Bytes>& device_memory) {
+  PlannerOptions options;
+  options.memory[Tier::device] = device_memory;
+  return options;
+}
+
 Numerics allowed_by(const Batch& batch) {
   const auto* const cut = std::get_if<SubBatches>(&batch);
   return cut != nullptr ? cut->allowed : Numerics::identical;

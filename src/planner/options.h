@@ -68,4 +68,7 @@ struct PlannerOptions {
   PolicyOptions policy = {};
 };
 
+// The defaults within a device budget.
+[[nodiscard]] PlannerOptions within(const std::optional<Bytes>& device_memory);
+
 }  // namespace tide

@@ -137,7 +137,7 @@ TEST(Copies, AnExecutorWithoutThemReadsPoison) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   Offloaded offloaded = offload(small_plan(*backend));
   Op& in = offloaded.phase().ops[static_cast<std::size_t>(offloaded.in)];
-  in = copy_op(offloaded.storage, Tier::device, Tier::host, {offloaded.out});
+  in = waiting_copy(offloaded.storage, Tier::device, Tier::host, {offloaded.out});
   EXPECT_NE(check(offloaded.plan).size(), 0U);
   test::Job job(offloaded.plan, *backend);
   job.set_state(test::formula_values(*job.step().network));

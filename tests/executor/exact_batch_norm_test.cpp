@@ -147,7 +147,7 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
       PlanningContext planner;
       planner.memory[Tier::device] = Bytes(kAlignment);
       const PlanResult floor = make_plan(find_policy(policy), step, cost, planner);
-      planner.memory[Tier::device] = floor.floor;
+      planner.memory[Tier::device] = floor.floor[Tier::device];
       const PlanResult result = make_plan(find_policy(policy), step, cost, planner);
       ASSERT_TRUE(result.plan);
       EXPECT_TRUE(check(plan_from_json(to_json(*result.plan))).empty());
@@ -165,7 +165,7 @@ TEST_P(ExactBatchNorm, LeavesTheDeviceBetweenItsSegments) {
     PlanningContext planner;
     planner.memory[Tier::device] = Bytes(kAlignment);
     return make_plan(find_policy("superneurons"), build_step(network, options), RooflineModel(generic_cpu()), planner)
-        .floor;
+        .floor[Tier::device];
   };
   EXPECT_LT(floor(2), floor(32));
 }

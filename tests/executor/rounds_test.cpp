@@ -107,7 +107,7 @@ TEST_P(Rounds, TakeLessMemoryThanTheWholeBatch) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const StepOptions options = step_options();
   const Bytes whole =
-      test::result_for(network_, *backend, "superneurons", options, {.memory = Bytes(kAlignment)}).floor[Tier::device];
+      test::result_for(network_, *backend, "superneurons", options, within(Bytes(kAlignment))).floor[Tier::device];
   const Bytes least = cut(*backend, "superneurons", options, 1, Bytes(kAlignment)).floor[Tier::device];
   // Gradients persist in rounds, so that a small batch of a network with many parameters gains nothing.
   Bytes gradients;

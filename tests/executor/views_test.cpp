@@ -129,11 +129,10 @@ std::byte* planned(const Phase& phase, const Arena& arena, std::size_t index, co
 void expect_planned_addresses(const Phase& phase, const Arena& arena, const std::vector<PartsBackend::Call>& calls) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    if
-      !(phase.ops[i].is_run()) continue;
+    if (!phase.ops[i].is_run()) continue;
     ASSERT_LT(next, calls.size());
     const PartsBackend::Call& call = calls[next++];
-    ASSERT_EQ(call.task, phase.ops[i].task);
+    ASSERT_EQ(call.task, phase.ops[i].run().task);
     const std::span<const Operand> operands = phase.step->operands_of(call.task);
     for (std::size_t k = 0; k < operands.size(); ++k)
       EXPECT_EQ(call.addresses[k], planned(phase, arena, i, operands[k])) << task_name(*phase.step, call.task);
@@ -152,9 +151,10 @@ TEST_P(ViewPolicies, HandKernelsWhatTheirViewsShow) {
   const Bytes floor = make_plan(policy, step, cost, {}).floor[Tier::device];
   for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(floor)})
     for (const bool guard : {true, false}) {
-      const Plan plan = *make_plan(policy, step, cost, {.memory = memory}).plan;
+      const Plan plan = *make_plan(policy, step, cost, within(memory)).plan;
       Arena arena(backend, summarize(plan).peak[Tier::device]);
-      Executor executor(plan, backend, arena, {.guard = guard});
+      const std::unique_ptr<Executor> made = make_executor(plan, backend, arena, {.guard = guard});
+      Executor& executor = *made;
       executor.write(TensorId(PartsStep::kOld), kParameter);
       std::copy(kBatch.begin(), kBatch.end(), executor.input().begin());
       backend.calls.clear();

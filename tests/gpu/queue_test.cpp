@@ -119,12 +119,12 @@ TEST_F(QueueTest, CopiesOnLanesInOrder) {
   const auto queue = backend_->make_queue(true);
   for (std::size_t t = 0; t < job.size(); ++t) {
     if (t == 1) {  // leaves, is overwritten, comes back before it is read
-      queue->wait(1, 0);
-      queue->copy(1, kOut, host, job.address(y), bytes);
-      queue->wait(2, kOut);
-      queue->copy(2, kSpoil, job.address(y), zeros, bytes);
-      queue->copy(2, kIn, job.address(y), host, bytes);
-      queue->wait(0, kIn);
+      queue->wait(Lane::out, 0);
+      queue->copy(Lane::out, kOut, host, job.address(y), bytes);
+      queue->wait(Lane::in, kOut);
+      queue->copy(Lane::in, kSpoil, job.address(y), zeros, bytes);
+      queue->copy(Lane::in, kIn, job.address(y), host, bytes);
+      queue->wait(Lane::compute, kIn);
     }
     queue->run(t, job.kernel(t), job.launch(t, nullptr));
   }
@@ -150,8 +150,7 @@ TEST_F(QueueTest, CopiesOnLanesInOrder) {
 
 TEST_F(QueueTest, RefusesWhatCannotBe) {
   const auto queue = backend_->make_queue(false);
-  EXPECT_THROW(queue->wait(1, 5), Error);
-  EXPECT_THROW(queue->copy(17, 0, nullptr, nullptr, Bytes(4)), Error);
+  EXPECT_THROW(queue->wait(Lane::out, 5), Error);
   EXPECT_THROW(queue->launch(), Error);
 }
 

@@ -218,7 +218,7 @@ std::vector<Damage> damages() {
          const auto found = p.ops_where([&](const Op& op) {
            return op.is_run() && !p.step->algorithms_of(op.run().task)[op.run().algorithm].workspace.is_zero();
          });
-         p.ops()[found[p.pick(found.size())]].workspace = Bytes(0);
+         p.ops()[found[p.pick(found.size())]].run().workspace = Bytes(0);
          return true;
        }},
       {"WorkspaceUnaligned",
@@ -231,7 +231,7 @@ std::vector<Damage> damages() {
          const auto found = p.ops_where([&](const Op& op) {
            return op.is_run() && !p.step->algorithms_of(op.run().task)[op.run().algorithm].workspace.is_zero();
          });
-         p.ops()[found[p.pick(found.size())]].workspace = *p.plan.memory[Tier::device];
+         p.ops()[found[p.pick(found.size())]].run().workspace = *p.plan.memory[Tier::device];
          return true;
        }},
       {"WorkspaceGrown",

@@ -116,9 +116,10 @@ TEST(Views, APartThatIsNotThereYetCannotBeRead) {
   Plan plan = plan_of(PartsStep::make());
   std::vector<Op>& ops = plan.phases.front().ops;
   const auto runs = [&](std::size_t task) {
-    return std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.is_run() && op.task == TaskId(task); });
+    return std::find_if(ops.begin(), ops.end(),
+                        [&](const Op& op) { return op.is_run() && op.run().task == TaskId(task); });
   };
-  std::swap(runs(1)->task, runs(2)->task);  // h is read before its lower half is made
+  std::swap(runs(1)->run().task, runs(2)->run().task);  // h is read before its lower half is made
   EXPECT_FALSE(check(plan).empty());
 }
 
@@ -128,7 +129,7 @@ TEST(Views, ArePlannedByPoliciesThatKnowNothingOfThem) {
     ASSERT_TRUE(free.plan) << policy.name;
     EXPECT_TRUE(check(*free.plan).empty()) << policy.name;
     // The least that it can do with, too.
-    const PlanResult tight = make_plan(policy, PartsStep::make(), kCost, {.memory = free.floor});
+    const PlanResult tight = make_plan(policy, PartsStep::make(), kCost, within(free.floor[Tier::device]));
     ASSERT_TRUE(tight.plan) << policy.name;
     EXPECT_TRUE(check(*tight.plan).empty()) << policy.name;
     EXPECT_EQ(tight.plan->phases.front().step->views, PartsStep::make().views) << policy.name;

@@ -23,20 +23,26 @@
 namespace tide {
 namespace {
 
-TEST(LiveProfile, FindsThePeakOfRangesAdded) {
+TEST(MaxTree, FindsThePeakOfRangesAdded) {
   std::mt19937 random(7);
   for (const std::size_t size : {1U, 2U, 7U, 64U, 201U}) {
     std::vector<std::int64_t> plain(size);
     for (auto& value : plain) value = static_cast<std::int64_t>(random() % 100);
-    LiveProfile profile(plain);
+    MaxTree tree(plain);
     for (int round = 0; round < 200; ++round) {
       const auto peak = std::max_element(plain.begin(), plain.end());
-      ASSERT_EQ(profile.peak(), *peak);
-      ASSERT_EQ(profile.peak_at(), peak - plain.begin());
-      const auto a = static_cast<std::int32_t>(random() % size), b = static_cast<std::int32_t>(random() % size);
+      ASSERT_EQ(tree.peak(), *peak);
+      ASSERT_EQ(tree.peak_at(), peak - plain.begin());
+      const std::size_t a = random() % (size + 1), b = random() % (size + 1);
       const std::int64_t bytes = static_cast<std::int64_t>(random() % 200) - 100;
-      profile.add(a, b, bytes);  // an empty range where a > b
-      for (std::int32_t i = a; i <= b; ++i) plain[static_cast<std::size_t>(i)] += bytes;
+      tree.add(a, b, bytes);  // an empty range where a >= b
+      for (std::size_t i = a; i < b; ++i) plain[i] += bytes;
+      const std::int64_t limit = static_cast<std::int64_t>(random() % 200) - 50;
+      std::size_t first = a, behind = b;
+      while (first < b && plain[first] <= limit) ++first;
+      while (behind > a && plain[behind - 1] <= limit) --behind;
+      ASSERT_EQ(tree.first_above(a, b, limit), a < b ? first : b);
+      ASSERT_EQ(tree.behind_last_above(a, b, limit), a < b ? behind : a);
     }
   }
 }

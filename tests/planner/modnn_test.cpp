@@ -190,13 +190,13 @@ TEST_F(Modnn, FloorIsWhatPersistsAndTheLargestTaskOfOneSample) {
   EXPECT_EQ(floor.task, "conv1_2 forward");
   // It is enough, and the least.
   PlanningContext within = options;
-  within.memory = floor.bytes;
+  within.memory[Tier::device] = floor.bytes;
   const PlanResult exact = plan("modnn", part(network, 64, Part::whole), within);
   ASSERT_TRUE(exact.plan);
   EXPECT_EQ(exact.floor[Tier::device], floor.bytes);
   EXPECT_EQ(summarize(*exact.plan).rounds, 64);
   EXPECT_EQ(exact.plan->numerics, Numerics::reordered);
-  within.memory = floor.bytes - Bytes(kAlignment);
+  within.memory[Tier::device] = floor.bytes - Bytes(kAlignment);
   EXPECT_FALSE(plan("modnn", part(network, 64, Part::whole), within).plan);
 }
 

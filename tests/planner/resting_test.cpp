@@ -24,7 +24,9 @@ class RestingPlans : public testing::Test {
   }
   [[nodiscard]] PlanResult plan(const Step& step, Parameters parameters, std::optional<Bytes> memory = {},
                                 std::string_view policy = "superneurons") const {
-    return make_plan(find_policy(policy), step, cost_, {.memory = memory, .parameters = parameters});
+    PlannerOptions options = within(memory);
+    options.parameters = parameters;
+    return make_plan(find_policy(policy), step, cost_, options);
   }
   // At the bottom of each tier when the step starts.
   static Bytes persistent_bytes(const Plan& plan, Tier tier) {
@@ -58,10 +60,10 @@ TEST_F(RestingPlans, TheFloorIsFeasible) {
   for (const std::string_view policy : {"superneurons", "offload"}) {
     const PlanResult refused = plan(original, Parameters::host, Bytes(kAlignment), policy);
     ASSERT_FALSE(refused.plan);
-    EXPECT_FALSE(plan(original, Parameters::host, refused.floor - Bytes(kAlignment), policy).plan);
-    const PlanResult made = plan(original, Parameters::host, refused.floor, policy);
+    EXPECT_FALSE(plan(original, Parameters::host, refused.floor[Tier::device] - Bytes(kAlignment), policy).plan);
+    const PlanResult made = plan(original, Parameters::host, refused.floor[Tier::device], policy);
     ASSERT_TRUE(made.plan) << policy;
-    EXPECT_LE(summarize(*made.plan).peak[Tier::device], refused.floor);
+    EXPECT_LE(summarize(*made.plan).peak[Tier::device], refused.floor[Tier::device]);
   }
 }
 
@@ -93,13 +95,13 @@ TEST_F(RestingPlans, AutomaticallyOnlyWhereTheDeviceIsShort) {
   // What it calls the smallest budget is the smallest.
   const PlanResult refused = plan(original, Parameters::automatic, Bytes(kAlignment));
   ASSERT_FALSE(refused.plan);
-  EXPECT_EQ(refused.floor, plan(original, Parameters::host, Bytes(kAlignment)).floor[Tier::device]);
-  EXPECT_TRUE(plan(original, Parameters::automatic, refused.floor).plan);
+  EXPECT_EQ(refused.floor[Tier::device], plan(original, Parameters::host, Bytes(kAlignment)).floor[Tier::device]);
+  EXPECT_TRUE(plan(original, Parameters::automatic, refused.floor[Tier::device]).plan);
 }
 
 TEST_F(RestingPlans, EvaluationFindsThemInTheSamePlaces) {
   const PlanResult training = plan(step("resnet50", 4), Parameters::host, Bytes(256 << 20));
-  PlanningContext options{.memory = Bytes(256 << 20)};
+  PlanningContext options = within(Bytes(256 << 20));
   options.rest_in_host = rest_in_host(*training.plan);
   const PlanResult evaluation = make_plan(find_policy("superneurons"), step("resnet50", 2, false), cost_, options);
   const auto places = [](const Plan& plan) {
@@ -135,15 +137,17 @@ TEST_F(RestingPlans, CopiesRunBesideComputation) {
   const Bytes moved = summarize(*plan(original, Parameters::host).plan).prefetched_bytes;
   device.link_bytes_per_second = static_cast<double>(moved.count()) / (0.75 * ideal);
   const RooflineModel model(device);
-  const PlanResult made = make_plan(find_policy("superneurons"), original, model,
-                                    {.memory = Bytes(4LL << 30), .parameters = Parameters::host});
+  PlannerOptions options = within(Bytes(4LL << 30));
+  options.parameters = Parameters::host;
+  const PlanResult made = make_plan(find_policy("superneurons"), original, model, options);
   EXPECT_LT(simulate(*made.plan, model).seconds, 1.15 * ideal);
 }
 
 TEST_F(RestingPlans, HostMemoryCounts) {
   const Step original = step("resnet50", 2);
-  PlanningContext options{
-      .memory = Bytes(128 << 20), .memory[Tier::host] = Bytes(100 << 20), .parameters = Parameters::host};
+  PlanningContext options = within(Bytes(128 << 20));
+  options.memory[Tier::host] = Bytes(100 << 20);
+  options.parameters = Parameters::host;
   const PlanResult refused = make_plan(find_policy("superneurons"), original, cost_, options);
   EXPECT_FALSE(refused.plan);
   EXPECT_EQ(refused.short_of, Tier::host);

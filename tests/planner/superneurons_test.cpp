@@ -158,14 +158,14 @@ TEST_P(Policies, CacheNeverMovesMore) {
     const Bytes high = liveness_peak(rules);
     for (const Replacement replacement : {Replacement::lru, Replacement::next_use}) {
       PlannerOptions on;
-      on.replacement = replacement;
+      on.policy.set<SuperneuronsOptions>().replacement = replacement;
       PlannerOptions off = on;
       off.policy.set<SuperneuronsOptions>().cache = false;
-      off.memory = Bytes(kAlignment);
+      off.memory[Tier::device] = Bytes(kAlignment);
       const Bytes low = plan("superneurons", rules, off).floor[Tier::device];
       for (const int part : {0, 2, 5, 8}) {
         const std::int64_t between = low.count() + std::max<std::int64_t>(high.count() - low.count(), 0) / 8 * part;
-        on.memory = off.memory = Bytes(between / kAlignment * kAlignment);
+        on.memory[Tier::device] = off.memory[Tier::device] = Bytes(between / kAlignment * kAlignment);
         const PlanResult without = plan("superneurons", rules, off);
         if (!without.plan) continue;
         const PlanResult with = plan("superneurons", rules, on);

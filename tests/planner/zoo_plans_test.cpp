@@ -59,12 +59,10 @@ TEST_P(ZooPlans, FloorIsExact) {
   const Step original = step(Rules::minimal, true);
   for (const Policy& policy : policies()) {
     const PlanResult unlimited = plan(policy.name, original);
-    const PlanResult exact =
-        plan(policy.name, original, {.memory = unlimited.floor[Tier::device], .memory[Tier::host] = {}});
+    const PlanResult exact = plan(policy.name, original, within(unlimited.floor[Tier::device]));
     ASSERT_TRUE(exact.plan) << policy.name;
     EXPECT_EQ(summarize(*exact.plan).peak[Tier::device], unlimited.floor[Tier::device]);
-    const PlanResult below = plan(
-        policy.name, original, {.memory = unlimited.floor[Tier::device] - Bytes(kAlignment), .memory[Tier::host] = {}});
+    const PlanResult below = plan(policy.name, original, within(unlimited.floor[Tier::device] - Bytes(kAlignment)));
     EXPECT_FALSE(below.plan) << policy.name;
     EXPECT_EQ(below.floor, unlimited.floor[Tier::device]);
     EXPECT_FALSE(below.bottleneck_task.empty());

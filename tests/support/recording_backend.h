@@ -20,15 +20,15 @@ namespace tide::test {
 class ShufflingQueue final : public StepQueue {
  public:
   explicit ShufflingQueue(const StepState& state, std::uint32_t seed) : state_(state), random_(seed) {}
-  void wait(int lane, std::size_t op) override {
+  void wait(Lane lane, std::size_t op) override {
     EXPECT_TRUE(index_.contains(op)) << "a wait for an op that comes later";
     pending_[lane].insert(index_.at(op));
   }
   void run(std::size_t op, const Kernel& kernel, const Launch& launch) override {
-    add(0, op, [this, kernel, launch] { kernel({launch.operands, launch.workspace, &state_}); });
+    add(Lane::compute, op, [this, kernel, launch] { kernel({launch.operands, launch.workspace, &state_}); });
   }
-  void copy(int lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
-    EXPECT_NE(lane, 0);
+  void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
+    EXPECT_NE(lane, Lane::compute);
     add(lane, op, [=] { std::copy_n(from, bytes.size(), to); });
   }
   void finish() override { finished_ = true; }
@@ -57,7 +57,7 @@ class ShufflingQueue final : public StepQueue {
     std::function<void()> work;
     std::set<std::size_t> after;
   };
-  void add(int lane, std::size_t op, std::function<void()> work) {
+  void add(Lane lane, std::size_t op, std::function<void()> work) {
     Node node{std::move(work), std::exchange(pending_[lane], {})};
     if (const auto last = last_.find(lane); last != last_.end()) node.after.insert(last->second);
     last_[lane] = index_[op] = nodes_.size();
@@ -68,8 +68,8 @@ class ShufflingQueue final : public StepQueue {
   std::mt19937 random_;
   std::vector<Node> nodes_;
   std::map<std::size_t, std::size_t> index_;
-  std::map<int, std::size_t> last_;
-  std::map<int, std::set<std::size_t>> pending_;
+  std::map<Lane, std::size_t> last_;
+  std::map<Lane, std::set<std::size_t>> pending_;
   bool finished_ = false;
 };
 

@@ -71,11 +71,11 @@ void Context::set_state(const StepState& state) {
   last_state_ = value;
 }
 
-void Context::copy(int lane, void* to, const void* from, std::size_t bytes) {
+void Context::copy(Lane lane, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const cudaStream_t target = stream(lane);
-  if (lane != kComputeLane) {
-    const cudaEvent_t ready = ready_[static_cast<std::size_t>(lane)].get();
+  if (lane != Lane::compute) {
+    const cudaEvent_t ready = ready_[lane].get();
     check(cudaEventRecord(ready, stream()), "ordering a copy");
     check(cudaStreamWaitEvent(target, ready, 0), "ordering a copy");
   }

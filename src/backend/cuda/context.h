@@ -18,10 +18,6 @@ class MatrixPlan;
 // What two tasks must have in common to share their algorithms, as numbers.
 using Signature = std::vector<std::int64_t>;
 
-// Each has a stream; copies of the backend itself go out and in on two of their own.
-inline constexpr int kComputeLane = 0, kOutLane = 1, kInLane = 2;
-inline constexpr int kLanes = 4;
-
 class Context {
  public:
   // Throws an Error where there is no device.
@@ -31,10 +27,8 @@ class Context {
   [[nodiscard]] bool deterministic() const { return deterministic_; }
   [[nodiscard]] std::string description() const;
 
-  // Kernels run on that of the compute lane.
-  [[nodiscard]] cudaStream_t stream(int lane = kComputeLane) const {
-    return streams_[static_cast<std::size_t>(lane)].get();
-  }
+  // Each lane has one. Kernels run on that of the compute lane.
+  [[nodiscard]] cudaStream_t stream(Lane lane = Lane::compute) const { return streams_[lane].get(); }
   [[nodiscard]] cudnnHandle_t cudnn() const { return cudnn_.get(); }
   [[nodiscard]] cublasLtHandle_t cublas() const { return cublas_.get(); }
 
@@ -47,7 +41,7 @@ class Context {
 
   // Copies on the stream of `lane`, behind everything that was enqueued on the compute lane so
   // far; over when it returns.
-  void copy(int lane, void* to, const void* from, std::size_t bytes);
+  void copy(Lane lane, void* to, const void* from, std::size_t bytes);
 
   // Found once per signature: a deep network has few.
   std::map<Signature, std::vector<std::shared_ptr<const ConvolutionPlan>>> convolutions;
@@ -57,8 +51,8 @@ class Context {
   Precision precision_;
   bool deterministic_;
   bool recording_ = false;
-  std::array<Stream, kLanes> streams_;
-  std::array<Event, kLanes> ready_;
+  PerLane<Stream> streams_;
+  PerLane<Event> ready_;
   CudnnHandle cudnn_;
   CublasHandle cublas_;
   DeviceMemory state_;

@@ -114,12 +114,12 @@ class CudaBackend final : public Backend {
     const Tensor& tensor = step.tensor(id);
     std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
     write_logical(tensor.shape, order_of(tensor), tensor.type, logical, stored.data());
-    context_->copy(kComputeLane, address, stored.data(), stored.size());
+    context_->copy(Lane::compute, address, stored.data(), stored.size());
   }
   void read_tensor(const Step& step, TensorId id, const std::byte* address, std::span<float> logical) override {
     const Tensor& tensor = step.tensor(id);
     std::vector<std::byte> stored(bytes_of(tensor.shape, tensor.type).size());
-    context_->copy(kComputeLane, stored.data(), address, stored.size());
+    context_->copy(Lane::compute, stored.data(), address, stored.size());
     read_logical(tensor.shape, order_of(tensor), tensor.type, stored.data(), logical);
   }
 
@@ -159,12 +159,12 @@ class CudaBackend final : public Backend {
   void copy(std::byte* to, const std::byte* from, Bytes bytes) override {
     cudaPointerAttributes target{};
     check(cudaPointerGetAttributes(&target, to), "asking where memory is");
-    context_->copy(target.type == cudaMemoryTypeDevice ? kInLane : kOutLane, to, from, bytes.size());
+    context_->copy(target.type == cudaMemoryTypeDevice ? Lane::in : Lane::out, to, from, bytes.size());
   }
 
   void copy_beside(std::byte* to, const std::byte* from, Bytes bytes) override {
     if (bytes.is_zero()) return;
-    const cudaStream_t stream = context_->stream(kInLane);
+    const cudaStream_t stream = context_->stream(Lane::in);
     check(cudaMemcpyAsync(to, from, bytes.size(), cudaMemcpyDefault, stream), "a copy");
     check(cudaStreamSynchronize(stream), "a copy");
   }

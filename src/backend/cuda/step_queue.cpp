@@ -13,11 +13,11 @@ class GraphQueue final : public StepQueue {
     if (timed_) start_ = make_event(true);
     root_ = make_event();
     context_->set_recording(true);
-    check(cudaStreamBeginCapture(stream(kComputeLane), cudaStreamCaptureModeThreadLocal), "recording a step");
+    check(cudaStreamBeginCapture(stream(Lane::compute), cudaStreamCaptureModeThreadLocal), "recording a step");
     recording_ = true;
-    joined_[kComputeLane] = true;
-    if (timed_) mark(start_, kComputeLane);
-    check(cudaEventRecord(root_.get(), stream(kComputeLane)), "recording a step");
+    joined_[Lane::compute] = true;
+    if (timed_) mark(start_, Lane::compute);
+    check(cudaEventRecord(root_.get(), stream(Lane::compute)), "recording a step");
   }
   ~GraphQueue() override {
     if (recording_) static_cast<void>(end_capture());
@@ -25,7 +25,7 @@ class GraphQueue final : public StepQueue {
   GraphQueue(const GraphQueue&) = delete;
   GraphQueue& operator=(const GraphQueue&) = delete;
 
-  void wait(int lane, std::size_t op) override {
+  void wait(Lane lane, std::size_t op) override {
     const auto done = done_.find(op);
     if (done == done_.end()) throw Error("a recorded step waits for op {}, which comes later", op);
     join(lane);
@@ -33,12 +33,12 @@ class GraphQueue final : public StepQueue {
   }
 
   void run(std::size_t op, const Kernel& kernel, const Launch& launch) override {
-    begin(op, kComputeLane);
+    begin(op, Lane::compute);
     kernel(launch);
-    end(op, kComputeLane);
+    end(op, Lane::compute);
   }
 
-  void copy(int lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
+  void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
     join(lane);
     begin(op, lane);
     check(cudaMemcpyAsync(to, from, bytes.size(), cudaMemcpyDefault, stream(lane)), "recording a copy");
@@ -46,8 +46,8 @@ class GraphQueue final : public StepQueue {
   }
 
   void finish() override {
-    for (int lane = 0; lane < kLanes; ++lane)
-      if (lane != kComputeLane && joined_[static_cast<std::size_t>(lane)]) follow(kComputeLane, lane);
+    for (const Lane lane : kLaneTable)
+      if (lane != Lane::compute && joined_[lane]) follow(Lane::compute, lane);
     const Graph graph = end_capture();
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, graph.get(), 0), "making a graph of a step");
@@ -57,10 +57,10 @@ class GraphQueue final : public StepQueue {
 
   void launch() override {
     if (executable_ == nullptr) throw Error("a recorded step was launched before it was finished");
-    check(cudaGraphLaunch(executable_.get(), stream(kComputeLane)), "launching a step");
+    check(cudaGraphLaunch(executable_.get(), stream(Lane::compute)), "launching a step");
   }
 
-  void synchronize() override { check(cudaStreamSynchronize(stream(kComputeLane)), "a step"); }
+  void synchronize() override { check(cudaStreamSynchronize(stream(Lane::compute)), "a step"); }
 
   [[nodiscard]] Span span(std::size_t op) const override {
     const auto times = times_.find(op);
@@ -69,13 +69,10 @@ class GraphQueue final : public StepQueue {
   }
 
  private:
-  [[nodiscard]] cudaStream_t stream(int lane) const {
-    if (lane < 0 || lane >= kLanes) throw Error("there is no lane {}; the cuda backend has {}", lane, kLanes);
-    return context_->stream(lane);
-  }
+  [[nodiscard]] cudaStream_t stream(Lane lane) const { return context_->stream(lane); }
 
   // From here on `lane` comes behind what `before` has so far.
-  void follow(int lane, int before) {
+  void follow(Lane lane, Lane before) {
     marks_.push_back(make_event());
     check(cudaEventRecord(marks_.back().get(), stream(before)), "recording a step");
     check(cudaStreamWaitEvent(stream(lane), marks_.back().get(), 0), "recording a step");
@@ -83,26 +80,26 @@ class GraphQueue final : public StepQueue {
 
   // A stream is part of the capture from its first wait for one that is: for the beginning of
   // the step, since what the compute lane did meanwhile is no reason to wait.
-  void join(int lane) {
+  void join(Lane lane) {
     const cudaStream_t joining = stream(lane);
-    bool& joined = joined_[static_cast<std::size_t>(lane)];
+    bool& joined = joined_[lane];
     if (!joined) check(cudaStreamWaitEvent(joining, root_.get(), 0), "recording a step");
     joined = true;
   }
 
   // A node of the graph that takes the time in every launch.
-  void mark(const Event& event, int lane) {
+  void mark(const Event& event, Lane lane) {
     check(cudaEventRecordWithFlags(event.get(), stream(lane), cudaEventRecordExternal), "recording a time");
   }
 
-  void begin(std::size_t op, int lane) {
+  void begin(std::size_t op, Lane lane) {
     if (!timed_) return;
     auto& times = times_[op];
     times = {make_event(true), make_event(true)};
     mark(times.first, lane);
   }
 
-  void end(std::size_t op, int lane) {
+  void end(std::size_t op, Lane lane) {
     if (timed_) mark(times_[op].second, lane);
     Event& done = done_[op];
     done = make_event();
@@ -111,7 +108,7 @@ class GraphQueue final : public StepQueue {
 
   Graph end_capture() {
     cudaGraph_t graph = nullptr;
-    const cudaError_t status = cudaStreamEndCapture(stream(kComputeLane), &graph);
+    const cudaError_t status = cudaStreamEndCapture(stream(Lane::compute), &graph);
     context_->set_recording(false);
     recording_ = false;
     check(status, "recording a step");
@@ -127,7 +124,7 @@ class GraphQueue final : public StepQueue {
   ContextPtr context_;
   bool timed_;
   bool recording_ = false;
-  std::array<bool, kLanes> joined_{};
+  PerLane<bool> joined_;
   Event start_, root_;
   std::map<std::size_t, Event> done_;                     // by op, while recording
   std::map<std::size_t, std::pair<Event, Event>> times_;  // by op: begin and end
