@@ -7,7 +7,6 @@
 #include "backend/backend.h"
 #include "base/size_text.h"
 #include "formats/network_json.h"
-#include "step/build.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -35,10 +34,34 @@ MirrorCount parse_mirror(const std::string& text) {
   return result;
 }
 
-std::optional<Bytes> parse_budget(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  if (text == "auto") return Bytes(free_memory().count() / 10 * 9);
-  return parse_size(text);
+Bytes less_a_tenth(Bytes bytes) { return Bytes(bytes.count() / 10 * 9); }
+
+constexpr std::string_view kTotal = "total:";
+
+// REQUIRES: the text begins with kTotal.
+Bytes beside_libraries(const std::string& text, const Target& target) {
+  const Bytes total = parse_size(text.substr(kTotal.size()));
+  // The recorded step is planned for later.
+  const std::optional<Bytes> used = target.backend() != nullptr ? target.backend()->used_memory() : std::nullopt;
+  if (!used)
+    throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size", text);
+  if (*used >= total) throw Error("--memory {}: context and libraries alone take {}", text, format_size(*used));
+  return total - *used;
+}
+
+Bytes all_memory(const Target& target) {
+  if (target.sheet() == nullptr) throw Error("--memory device needs a --device (see tide devices)");
+  const Bytes all = target.sheet()->memory();
+  if (all.is_zero()) throw Error("the memory of {} is not known; give --memory a size", target.sheet()->name);
+  return all;
+}
+
+Bytes device_budget(const std::string& text, const Target& target) {
+  if (text == "device") return all_memory(target);
+  if (text.starts_with(kTotal)) return beside_libraries(text, target);
+  if (text != "auto") return parse_size(text);
+  const std::optional<Bytes> own = target.backend() != nullptr ? target.backend()->free_memory() : std::nullopt;
+  return less_a_tenth(own ? *own : free_memory());
 }
 
 }  // namespace
@@ -75,13 +98,20 @@ NetworkPtr ModelArguments::load() const {
 void BudgetArguments::add_to(CLI::App& app) {
   app.add_option(
       "--memory", memory,
-      "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (tide train, cuda): with all "
-      "that the context and the libraries take");
+      "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (cuda): with all that the "
+      "context and the libraries take");
   app.add_option("--host-memory", host_memory, "Host memory budget for what leaves the device");
 }
 
-std::optional<Bytes> BudgetArguments::device() const { return parse_budget(memory); }
-std::optional<Bytes> BudgetArguments::host() const { return parse_budget(host_memory); }
+Budgets BudgetArguments::resolve(const Target& target) const {
+  Budgets budgets;
+  if (!memory.empty()) budgets.device = device_budget(memory, target);
+  if (host_memory == "auto")
+    budgets.host = less_a_tenth(free_memory());
+  else if (!host_memory.empty())
+    budgets.host = parse_size(host_memory);
+  return budgets;
+}
 
 void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
   if (with_policy) app.add_option("--policy", policy, "How to plan (see tide compare)")->capture_default_str();
@@ -124,10 +154,10 @@ void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
       ->capture_default_str();
 }
 
-PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
+PlannerOptions PlannerArguments::options(const Budgets& budgets) const {
   PlannerOptions options;
-  options.memory = budget.device();
-  options.host_memory = budget.host();
+  options.memory = budgets.device;
+  options.host_memory = budgets.host;
   if (!disk_memory.empty()) options.disk_memory = parse_size(disk_memory);
   options.recompute = recompute_from_name(recompute);
   if (cache != "on" && cache != "off") throw Error("--cache is on or off, not '{}'", cache);
@@ -220,21 +250,13 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
                                        .one_algorithm = deterministic && !all_algorithms});
 }
 
-StepOptions StepArguments::options(bool training, const StepChoice& choice) const {
-  StepOptions options{.batch = batch,
-                      .rules = rule_set(),
-                      .training = training,
-                      .optimizer = optimizer_options(),
-                      .fuse = fuses(),
-                      .activations = activations()};
-  choice.apply_to(options);
-  return options;
-}
-
-Step StepArguments::build(const NetworkPtr& network, bool inference, const StepChoice& choice) const {
-  Step step = build_step(network, options(!inference, choice));
-  make()->annotate(step);
-  return step;
+StepOptions StepArguments::options(bool training) const {
+  return {.batch = batch,
+          .rules = rule_set(),
+          .training = training,
+          .optimizer = optimizer_options(),
+          .fuse = fuses(),
+          .activations = activations()};
 }
 
 std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options,

@@ -8,7 +8,8 @@
 
 #include "backend/backend.h"
 #include "network/network.h"
-#include "planner/fusing.h"
+#include "planner/planner.h"
+#include "train/target.h"
 
 namespace tide {
 
@@ -20,12 +21,17 @@ struct ModelArguments {
   [[nodiscard]] NetworkPtr load() const;
 };
 
+// None: unlimited.
+struct Budgets {
+  std::optional<Bytes> device, host;
+};
+
 struct BudgetArguments {
   std::string memory, host_memory;
   void add_to(CLI::App& app);
-  // "auto" is what is free now, less a tenth.
-  [[nodiscard]] std::optional<Bytes> device() const;
-  [[nodiscard]] std::optional<Bytes> host() const;
+  // "auto" is what is free now, less a tenth: of the device where it has memory of its own. "device" is all
+  // that a named device has; "total:12GiB" includes what the context and the libraries take.
+  [[nodiscard]] Budgets resolve(const Target& target) const;
 };
 
 // How to plan: the policy and what it can be told.
@@ -45,7 +51,7 @@ struct PlannerArguments {
   bool one_lane = false;
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.
-  [[nodiscard]] PlannerOptions options(const BudgetArguments& budget) const;
+  [[nodiscard]] PlannerOptions options(const Budgets& budgets) const;
 };
 
 struct StepArguments {
@@ -69,11 +75,9 @@ struct StepArguments {
   [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
   // The paper's rules count layers one by one.
   [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
-  [[nodiscard]] StepOptions options(bool training, const StepChoice& choice = {}) const;
+  [[nodiscard]] StepOptions options(bool training) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
-  // The step of these arguments, annotated by its backend.
-  [[nodiscard]] Step build(const NetworkPtr& network, bool inference, const StepChoice& choice) const;
 };
 
 // "64x56x56"; throws an Error that quotes the text.
