@@ -1,4 +1,5 @@
 // tide compare: every policy side by side at one budget.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +10,6 @@
 #include "plan/timeline.h"
 #include "planner/bound/lower_bound.h"
 #include "planner/policy.h"
-#include "planner/search/search.h"
 #include "report/table.h"
 
 namespace tide {
@@ -27,18 +27,53 @@ struct CompareArguments {
   bool json = false;
 };
 
-int run(const CompareArguments& arguments) {
-  const NetworkPtr network = arguments.model.load();
-  const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
-  const std::optional<Bytes>& memory = options.memory[Tier::device];
-  const std::shared_ptr<const CostModel> model = arguments.cost.model();
-  const CostModel& cost = *model;
-  const auto build = [&](const StepChoice& choice) {
-    return arguments.cost.build(arguments.step, network, arguments.inference, choice);
+// What one policy makes of the step.
+struct Row {
+  const Policy* policy = nullptr;
+  Bytes floor;
+  std::string bottleneck_task;
+  double plan_seconds = 0;
+  struct Plan {
+    Bytes peak, offloaded, prefetched;
+    std::int64_t recomputed_tasks = 0;
+    double predicted = 0, gap = 0;  // the gap to the lower bound
+    Numerics numerics = Numerics::identical;
   };
-  const double ideal = ideal_seconds(build({}), cost);
-  const LowerBound bound = fused_lower_bound(build, cost, options);
+  std::optional<Plan> plan;  // none: it does not fit
+};
 
+struct Comparison {
+  double ideal = 0;
+  LowerBound bound;
+  std::vector<Row> rows;
+};
+
+Row row_of(const Policy& policy, const Target& target, const BuildStep& build, const PlannerOptions& options,
+           const LowerBound& bound) {
+  const PlanResult result = plan_on(target, policy, build, options);
+  Row row{&policy, result.floor[Tier::device], result.bottleneck_task, result.plan_seconds, {}};
+  if (!result.plan) return row;
+  const PlanSummary summary = summarize(*result.plan);
+  const double predicted = *result.seconds;
+  row.plan = {.peak = summary.peak[Tier::device],
+              .offloaded = summary.offloaded_bytes,
+              .prefetched = summary.prefetched_bytes,
+              .recomputed_tasks = summary.recomputed_tasks,
+              .predicted = predicted,
+              .gap = predicted / bound.seconds - 1,
+              .numerics = result.plan->numerics};
+  return row;
+}
+
+Comparison compare(const Target& target, const BuildStep& build, const PlannerOptions& options) {
+  target.cover(build, options.memory[Tier::device]);
+  Comparison comparison{ideal_seconds(build({}), target.cost()), fused_lower_bound(build, target.cost(), options), {}};
+  for (const Policy& policy : policies())
+    comparison.rows.push_back(row_of(policy, target, build, options, comparison.bound));
+  return comparison;
+}
+
+Table table_of(const std::vector<Row>& rows) {
   Table table({{"policy"},
                {"fits"},
                {"peak", Align::right},
@@ -51,67 +86,82 @@ int run(const CompareArguments& arguments) {
                {"above bound", Align::right},
                {"numerics"},
                {"planned", Align::right}});
-  ordered_json list = ordered_json::array();
-  double baseline = 0;
-  bool any = false;
-  for (const Policy& policy : policies()) {
-    const PlanResult result = search_plan(policy, build, cost, options);
-    if (policy.name == "baseline") baseline = static_cast<double>(result.floor[Tier::device].count());
+  const auto baseline = std::ranges::find(rows, "baseline", [](const Row& row) { return row.policy->name; });
+  for (const Row& row : rows) {
     const auto share = [&](Bytes bytes) {
-      return baseline > 0 ? fmt::format("{:.1f}%", 100 * static_cast<double>(bytes.count()) / baseline) : "-";
+      return fmt::format("{:.1f}%",
+                         100 * static_cast<double>(bytes.count()) / static_cast<double>(baseline->floor.count()));
     };
-    const std::string planned = fmt::format("{:.3g} ms", 1e3 * result.plan_seconds);
-    ordered_json entry{{"policy", policy.name}, {"feasible", result.plan.has_value()}};
-    entry["floor_bytes"] = result.floor[Tier::device].count();
-    if (!result.plan) {
-      table.add({std::string(policy.name), "no", "-", "-", share(result.floor[Tier::device]),
-                 format_size(result.floor[Tier::device]), "-", "-", "-", "-", "-", planned});
-      entry["bottleneck_task"] = result.bottleneck_task;
-      list.push_back(std::move(entry));
+    const std::string name(row.policy->name), planned = fmt::format("{:.3g} ms", 1e3 * row.plan_seconds);
+    if (!row.plan) {
+      table.add({name, "no", "-", "-", share(row.floor), format_size(row.floor), "-", "-", "-", "-", "-", planned});
       continue;
     }
-    any = true;
-    const PlanSummary summary = summarize(*result.plan);
-    const double predicted = simulate(*result.plan, cost).seconds;
-    const double gap = predicted / bound.seconds - 1;
-    const Bytes moved = summary.offloaded_bytes + summary.prefetched_bytes;
-    table.add({std::string(policy.name), "yes", format_size(summary.peak[Tier::device]),
-               fmt::format("{}", summary.peak[Tier::device].count()), share(summary.peak[Tier::device]),
-               format_size(result.floor[Tier::device]), moved.is_zero() ? "0" : format_size(moved),
-               fmt::format("{}", summary.recomputed_tasks), fmt::format("{:.3g} s", predicted),
-               fmt::format("{:.1f}%", 100 * gap), std::string(numerics_name(result.plan->numerics)), planned});
-    entry["numerics"] = numerics_name(result.plan->numerics);
-    entry["peak_bytes"] = summary.peak[Tier::device].count();
-    entry["offloaded_bytes"] = summary.offloaded_bytes.count();
-    entry["recomputed_tasks"] = summary.recomputed_tasks;
-    entry["predicted_seconds"] = predicted;
-    entry["gap"] = gap;
-    entry["plan_seconds"] = result.plan_seconds;
+    const Bytes moved = row.plan->offloaded + row.plan->prefetched;
+    table.add({name, "yes", format_size(row.plan->peak), fmt::format("{}", row.plan->peak.count()),
+               share(row.plan->peak), format_size(row.floor), moved.is_zero() ? "0" : format_size(moved),
+               fmt::format("{}", row.plan->recomputed_tasks), fmt::format("{:.3g} s", row.plan->predicted),
+               fmt::format("{:.1f}%", 100 * row.plan->gap), std::string(numerics_name(row.plan->numerics)), planned});
+  }
+  return table;
+}
+
+void print_json(const Comparison& comparison) {
+  ordered_json list = ordered_json::array();
+  for (const Row& row : comparison.rows) {
+    ordered_json entry{{"policy", row.policy->name}, {"feasible", row.plan.has_value()}};
+    entry["floor_bytes"] = row.floor.count();
+    if (row.plan) {
+      entry["numerics"] = numerics_name(row.plan->numerics);
+      entry["peak_bytes"] = row.plan->peak.count();
+      entry["offloaded_bytes"] = row.plan->offloaded.count();
+      entry["recomputed_tasks"] = row.plan->recomputed_tasks;
+      entry["predicted_seconds"] = row.plan->predicted;
+      entry["gap"] = row.plan->gap;
+      entry["plan_seconds"] = row.plan_seconds;
+    } else {
+      entry["bottleneck_task"] = row.bottleneck_task;
+    }
     list.push_back(std::move(entry));
   }
-  if (arguments.json) {
-    fmt::print(
-        "{}\n",
-        ordered_json{{"ideal_seconds", ideal}, {"lower_bound_seconds", bound.seconds}, {"policies", list}}.dump(2));
-  } else {
-    fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network->name, arguments.step.batch, arguments.step.rules,
-               memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table.text());
-    fmt::print(
-        "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
-        "policy can work with; times are {}.\n",
-        arguments.cost.source(cost));
-    fmt::print(
-        "No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n",
-        bound.seconds,
-        bound.solved ? "a linear program over all ways to keep, move and recompute"
-        : memory     ? "the tasks alone: this build has no solver for linear programs, see TIDE_CLP"
-                     : "the tasks alone",
-        ideal);
-    for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
-  }
-  if (any) return kDone;
+  fmt::print("{}\n", ordered_json{{"ideal_seconds", comparison.ideal},
+                                  {"lower_bound_seconds", comparison.bound.seconds},
+                                  {"policies", list}}
+                         .dump(2));
+}
+
+void print_text(const CompareArguments& arguments, const Network& network, const std::optional<Bytes>& memory,
+                const Comparison& comparison, const std::string& source) {
+  fmt::print("{}, batch {}, rules {}, {}\n\n{}\n", network.name, arguments.step.batch, arguments.step.rules,
+             memory ? fmt::format("budget {}", format_size(*memory)) : "no budget", table_of(comparison.rows).text());
+  fmt::print(
+      "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
+      "policy can work with; times are {}.\n",
+      source);
+  fmt::print("No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n",
+             comparison.bound.seconds,
+             comparison.bound.solved ? "a linear program over all ways to keep, move and recompute"
+             : memory                ? "the tasks alone: this build has no solver for linear programs, see TIDE_CLP"
+                                     : "the tasks alone",
+             comparison.ideal);
+  for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
+}
+
+int run(const CompareArguments& arguments) {
+  const NetworkPtr network = arguments.model.load();
+  const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
+  const PlannerOptions options = arguments.planner.options(arguments.budget.resolve(*target));
+  const auto build = [&](const StepChoice& choice) {
+    return target->build(network, arguments.step.options(!arguments.inference), choice);
+  };
+  const Comparison comparison = compare(*target, build, options);
+  if (arguments.json)
+    print_json(comparison);
+  else
+    print_text(arguments, *network, options.memory[Tier::device], comparison, target->source());
+  if (std::ranges::any_of(comparison.rows, [](const Row& row) { return row.plan.has_value(); })) return kDone;
   fmt::print(stderr, "tide: no policy fits into {}; see what they need at least, or use a smaller --batch\n",
-             memory ? format_size(*memory) : "memory");
+             options.memory[Tier::device] ? format_size(*options.memory[Tier::device]) : "memory");
   return kInfeasible;
 }
 

@@ -1,60 +1,69 @@
 #include "cli/cost_options.h"
 
+#include <cstdio>
+
 #include "cli/link_rate.h"
-#include "cost/device_model.h"
 #include "cost/devices.h"
-#include "cost/profile.h"
-#include "step/build.h"
 
 namespace tide {
+namespace {
+
+constexpr const char* kProfileText =
+    "Plan with the measured times of this file (see tide profile); auto: measured now where no earlier run did (the "
+    "default of cuda); none: modelled";
+
+// Planning does not need the device itself.
+std::unique_ptr<Backend> make_backend_of(const StepArguments& step) {
+  try {
+    return step.make();
+  } catch (const Error& error) {
+    if (step.backend_name() != "cuda") throw;
+    throw Error("{}; to plan without one, name it by --device instead of --backend (see tide devices)", error.what());
+  }
+}
+
+std::unique_ptr<Target> device_target(const CostArguments& arguments) {
+  const DeviceSheet& sheet = find_device(arguments.device);
+  if (arguments.link == "pageable") return std::make_unique<Target>(sheet, sheet.pageable_link());
+  return std::make_unique<Target>(sheet, arguments.link_bytes_per_second());
+}
+
+std::unique_ptr<Target> backend_target(const CostArguments& arguments, std::unique_ptr<Backend> backend) {
+  auto target =
+      std::make_unique<Target>(std::move(backend), CostRequest{arguments.profile, arguments.link_bytes_per_second()});
+  if (!target->warning().empty()) fmt::print(stderr, "tide: {}\n", target->warning());
+  return target;
+}
+
+}  // namespace
 
 void CostArguments::add_to(CLI::App& app) {
   app.add_option("--device", device,
                  "Plan for this device instead of the backend (see tide devices); --memory device: all it has");
-  app.add_option("--profile", profile, "Take measured times from this file (see tide profile)");
+  app.add_option("--profile", profile, kProfileText);
   app.add_option("--link", link, "Rate of copies to host memory each way, such as 8GB/s; pageable: half the device's");
 }
 
-std::shared_ptr<const CostModel> CostArguments::model() const {
+void CostArguments::add_running_to(CLI::App& app) {
+  app.add_option("--profile", profile, kProfileText);
+  app.add_option("--link", link,
+                 "Slow down copies between device and host memory to this speed, such as 2GB/s, each way: shows on a "
+                 "processor how a plan does behind a slower link, such as a graphics card's");
+}
+
+std::unique_ptr<Target> CostArguments::target(const StepArguments& step) const {
   if (!device.empty() && !profile.empty()) throw Error("--device and --profile do not go together: give one of them");
-  if (link == "pageable" && device.empty()) throw Error("--link pageable needs a --device whose link it halves");
-  if (!profile.empty()) return load_profile(profile, link.empty() ? 0 : parse_link_rate(link));
-  Device rates = device.empty() ? generic_cpu() : find_device(device).rates();
-  if (link == "pageable")
-    rates.link_bytes_per_second = find_device(device).pageable_link();
-  else if (!link.empty())
-    rates.link_bytes_per_second = parse_link_rate(link);
-  if (device.empty()) return std::make_shared<RooflineModel>(std::move(rates));
-  return std::make_shared<DeviceModel>(std::move(rates));
+  if (!device.empty() && !step.backend.empty())
+    throw Error("--device and --backend do not go together: give one of them");
+  if (!device.empty()) return device_target(*this);
+  if (link == "pageable") throw Error("--link pageable needs a --device whose link it halves");
+  return backend_target(*this, make_backend_of(step));
 }
 
-Step CostArguments::build(const StepArguments& arguments, const NetworkPtr& network, bool inference,
-                          const StepChoice& choice) const {
-  if (device.empty()) return arguments.build(network, inference, choice);
-  if (!arguments.backend.empty()) throw Error("--device and --backend do not go together: give one of them");
-  Step step = build_step(network, arguments.options(!inference, choice));
-  annotate_for(step, find_device(device).rates());
-  return step;
+std::unique_ptr<Target> CostArguments::running_target(const StepArguments& step) const {
+  return backend_target(*this, step.make());
 }
 
-BudgetArguments CostArguments::resolve(BudgetArguments budget) const {
-  if (budget.memory != "device") return budget;
-  if (device.empty()) throw Error("--memory device needs a --device (see tide devices)");
-  const Bytes all = find_device(device).memory();
-  if (all.is_zero()) throw Error("the memory of {} is not known; give --memory a size", device);
-  budget.memory = fmt::format("{}", all.count());
-  return budget;
-}
-
-std::string CostArguments::source(const CostModel& model) const {
-  return profile.empty() ? fmt::format("modelled ({})", model.name())
-                         : fmt::format("measured ({}{})", profile, missing_text(model));
-}
-
-std::string missing_text(const CostModel& model) {
-  const auto* const profile = dynamic_cast<const ProfileModel*>(&model);
-  if (profile == nullptr || profile->missing() == 0) return "";
-  return "; it lacks some of these tasks or was taken with another backend: those are modelled";
-}
+double CostArguments::link_bytes_per_second() const { return link.empty() ? 0 : parse_link_rate(link); }
 
 }  // namespace tide

@@ -1,33 +1,29 @@
-// What a plan is timed by: a named device, a profile, or the default model of a server.
+// What a command plans for: a named device or a backend, and the times of its tasks.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "cli/options.h"
-#include "cost/model.h"
+#include "train/target.h"
 
 namespace tide {
 
 struct CostArguments {
   std::string device, profile, link;
+  // For commands that only plan.
   void add_to(CLI::App& app);
+  // For commands that run steps as well: on a backend, whose link they can slow down.
+  void add_running_to(CLI::App& app);
 
-  // Throws where the arguments do not go together.
-  [[nodiscard]] std::shared_ptr<const CostModel> model() const;
-  // The step of these arguments. With --device its algorithms are that device's; without,
-  // the backend's.
-  [[nodiscard]] Step build(const StepArguments& step, const NetworkPtr& network, bool inference,
-                           const StepChoice& choice) const;
-  // The budget, where "--memory device" is all that --device has.
-  [[nodiscard]] BudgetArguments resolve(BudgetArguments budget) const;
-  // How the times came about, for people: "modelled (k40c)".
-  [[nodiscard]] std::string source(const CostModel& model) const;
+  // Of these arguments, with the one backend of the command; says in one line on stderr where its times are not
+  // those that were asked for. Throws where the arguments do not go together.
+  [[nodiscard]] std::unique_ptr<Target> target(const StepArguments& step) const;
+  // The same for commands that run steps.
+  [[nodiscard]] std::unique_ptr<Target> running_target(const StepArguments& step) const;
+  // 0: as fast as it goes.
+  [[nodiscard]] double link_bytes_per_second() const;
 };
-
-// Something to add where a profile could not answer for all tasks; empty where it could.
-[[nodiscard]] std::string missing_text(const CostModel& model);
 
 }  // namespace tide

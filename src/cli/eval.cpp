@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/cost_options.h"
 #include "cli/data.h"
-#include "cli/options.h"
 #include "train/checkpoint.h"
 
 namespace tide {
@@ -15,9 +15,22 @@ struct EvalArguments {
   BudgetArguments budget;
   StepArguments step;
   DataArguments data;
+  CostArguments cost;
   std::string checkpoint;
   bool json = false;
 };
+
+SessionOptions session_options(const EvalArguments& arguments, const Target& target) {
+  SessionOptions options;
+  options.fuse = arguments.step.fuses();
+  options.activations = arguments.step.activations();
+  options.policy = "auto";
+  options.planner.memory = arguments.budget.resolve(target);
+  options.seed = arguments.data.seed;
+  options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
+  options.executor.link_bytes_per_second = arguments.cost.link_bytes_per_second();
+  return options;
+}
 
 int run(const EvalArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
@@ -25,19 +38,10 @@ int run(const EvalArguments& arguments) {
     throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
   const Dataset& held_out = data.validation ? *data.validation : *data.train;
-  SessionOptions options;
-  options.backend = arguments.step.backend_name();
-  options.threads = arguments.step.threads;
-  options.precision = arguments.step.precision_of_products();
-  options.fuse = arguments.step.fuses();
-  options.activations = arguments.step.activations();
-  options.deterministic = arguments.step.deterministic;
-  options.policy = "auto";
-  options.planner.memory[Tier::device] = arguments.budget.device();
-  options.planner.memory[Tier::host] = arguments.budget.host();
-  options.seed = arguments.data.seed;
-  options.optimizer.kind = OptimizerKind::sgd;  // no state to keep
-  auto opened = Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options);
+  std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
+  const SessionOptions options = session_options(arguments, *target);
+  auto opened =
+      Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options, std::move(target));
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
     fmt::print(stderr, "tide: {}\n", infeasible_text(*result, "one sample", options.planner, ""));
     return kInfeasible;
@@ -67,6 +71,7 @@ Command eval_command(CLI::App& root) {
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->data.add_to(*app);
+  arguments->cost.add_running_to(*app);
   app->add_option("--resume", arguments->checkpoint, "The checkpoint (tide train --save)");
   app->add_flag("--json", arguments->json, "Print one JSON object");
   return {app, [arguments] { return run(*arguments); }};

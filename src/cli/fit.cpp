@@ -10,7 +10,6 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/policy.h"
-#include "planner/search/search.h"
 #include "report/resnet_depth.h"
 
 namespace tide {
@@ -29,14 +28,14 @@ struct FitArguments {
 };
 
 // The budget less the reserve; a device's own memory where no other budget is given.
-PlannerOptions options_of(const FitArguments& arguments) {
+PlannerOptions options_of(const FitArguments& arguments, const Target& target) {
   BudgetArguments budget = arguments.budget;
   if (budget.memory.empty()) {
     if (arguments.cost.device.empty())
       throw Error("tide fit needs a budget: give --memory, such as 12GiB, or --device (see tide devices)");
     budget.memory = "device";
   }
-  PlannerOptions options = arguments.planner.options(arguments.cost.resolve(budget));
+  PlannerOptions options = arguments.planner.options(budget.resolve(target));
   const Bytes reserve = parse_size(arguments.reserve);
   if (reserve >= *options.memory[Tier::device])
     throw Error("--reserve {} leaves nothing of {}", arguments.reserve, format_size(*options.memory[Tier::device]));
@@ -52,14 +51,15 @@ struct Answer {
   std::string model;
 };
 
-Answer search(const FitArguments& arguments, const CostModel& cost) {
+Answer search(const FitArguments& arguments, const Target& target) {
   Answer answer;
-  answer.options = options_of(arguments);
+  answer.options = options_of(arguments, target);
   answer.depth = has_unknown(arguments.model.model);
   // With all the host memory there is for parameters, nothing would bound the depth.
   if (answer.depth && !answer.options.memory[Tier::host] && answer.options.parameters == Parameters::automatic)
     answer.options.parameters = Parameters::device;
-  FitProblem problem{{}, &find_policy(arguments.planner.policy), &cost, answer.options};
+  FitProblem problem{{}, &find_policy(arguments.planner.policy), &target.cost(), answer.options};
+  problem.before_answer = [&](const Step& step) { target.cover(step); };
   NetworkPtr network;
   // The largest is found with little fused, which takes the least memory.
   const Bytes fuse_limit = fuse_limits(answer.options.memory[Tier::device], arguments.step.activations()).back();
@@ -68,14 +68,14 @@ Answer search(const FitArguments& arguments, const CostModel& cost) {
     problem.build = [&](std::int64_t n) {
       ModelArguments model = arguments.model;
       model.model = with_unknown(model.model, n);
-      return arguments.cost.build(arguments.step, model.load(), false, {fuse_limit});
+      return target.build(model.load(), arguments.step.options(true), {fuse_limit});
     };
   } else {
     network = arguments.model.load();
     problem.build = [&](std::int64_t batch) {
-      StepArguments step = arguments.step;
-      step.batch = batch;
-      return arguments.cost.build(step, network, false, {fuse_limit});
+      StepOptions options = arguments.step.options(true);
+      options.batch = batch;
+      return target.build(network, options, {fuse_limit});
     };
   }
   answer.fit = largest_fit(problem);
@@ -114,7 +114,7 @@ void print_json(const FitArguments& arguments, const Answer& answer, const PlanS
 }
 
 void print_text(const FitArguments& arguments, const Answer& answer, const PlanSummary& summary, double predicted,
-                const CostModel& cost) {
+                const std::string& source) {
   const FitResult& fit = answer.fit;
   fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model,
              format_size(*answer.options.memory[Tier::device]), arguments.planner.policy, arguments.step.rules);
@@ -128,7 +128,7 @@ void print_text(const FitArguments& arguments, const Answer& answer, const PlanS
   fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks,
              format_size(summary.offloaded_bytes), format_size(summary.prefetched_bytes));
   fmt::print("  predicted step   {:.3g} s, {:.4g} images/s: {}\n", predicted,
-             static_cast<double>(answer.batch) / predicted, arguments.cost.source(cost));
+             static_cast<double>(answer.batch) / predicted, source);
   if (fit.beyond.floor[Tier::device].is_zero())
     fmt::print("  one more         was not asked: {} is the most this search goes to\n", fit.size);
   else if (fit.beyond.short_of == Tier::device)
@@ -141,19 +141,19 @@ void print_text(const FitArguments& arguments, const Answer& answer, const PlanS
 }
 
 int run(const FitArguments& arguments) {
-  const std::shared_ptr<const CostModel> cost = arguments.cost.model();
-  const Answer answer = search(arguments, *cost);
+  const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
+  const Answer answer = search(arguments, *target);
   if (answer.fit.size == 0) {
     fmt::print(stderr, "tide: {} at {}: {}\n", arguments.model.model, answer.depth ? "n = 1" : "batch 1",
                infeasible_text(answer.fit.plan, arguments.planner.policy, answer.options));
     return kInfeasible;
   }
   const PlanSummary summary = summarize(*answer.fit.plan.plan);
-  const double predicted = simulate(*answer.fit.plan.plan, *cost).seconds;
+  const double predicted = *answer.fit.plan.seconds;
   if (arguments.json)
     print_json(arguments, answer, summary, predicted);
   else
-    print_text(arguments, answer, summary, predicted, *cost);
+    print_text(arguments, answer, summary, predicted, target->source());
   return kDone;
 }
 

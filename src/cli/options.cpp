@@ -7,7 +7,6 @@
 #include "backend/backend.h"
 #include "base/size_text.h"
 #include "formats/network_json.h"
-#include "step/build.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -23,22 +22,34 @@ Bytes free_memory() {
   throw Error("--memory auto cannot tell how much memory is free here; give a size instead");
 }
 
-MirrorCount parse_mirror(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  MirrorCount result;
-  const char* const end = text.data() + text.size();
-  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
-  const auto [next, error] = std::from_chars(begin, end, result.count);
-  if (error != std::errc{} || next != end || result.count < 0)
-    throw Error("--mirror '{}' is not a layer and a count; write it as conv1=1", text);
-  result.layer = text.substr(0, equals);
-  return result;
+Bytes less_a_tenth(Bytes bytes) { return Bytes(bytes.count() / 10 * 9); }
+
+constexpr std::string_view kTotal = "total:";
+
+// REQUIRES: the text begins with kTotal.
+Bytes beside_libraries(const std::string& text, const Target& target) {
+  const Bytes total = parse_size(text.substr(kTotal.size()));
+  // The recorded step is planned for later.
+  const std::optional<Bytes> used = target.backend() != nullptr ? target.backend()->used_memory() : std::nullopt;
+  if (!used)
+    throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size", text);
+  if (*used >= total) throw Error("--memory {}: context and libraries alone take {}", text, format_size(*used));
+  return total - *used;
 }
 
-std::optional<Bytes> parse_budget(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  if (text == "auto") return Bytes(free_memory().count() / 10 * 9);
-  return parse_size(text);
+Bytes all_memory(const Target& target) {
+  if (target.sheet() == nullptr) throw Error("--memory device needs a --device (see tide devices)");
+  const Bytes all = target.sheet()->memory();
+  if (all.is_zero()) throw Error("the memory of {} is not known; give --memory a size", target.sheet()->name);
+  return all;
+}
+
+Bytes device_budget(const std::string& text, const Target& target) {
+  if (text == "device") return all_memory(target);
+  if (text.starts_with(kTotal)) return beside_libraries(text, target);
+  if (text != "auto") return parse_size(text);
+  const std::optional<Bytes> own = target.backend() != nullptr ? target.backend()->free_memory() : std::nullopt;
+  return less_a_tenth(own ? *own : free_memory());
 }
 
 }  // namespace
@@ -75,83 +86,21 @@ NetworkPtr ModelArguments::load() const {
 void BudgetArguments::add_to(CLI::App& app) {
   app.add_option(
       "--memory", memory,
-      "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (tide train, cuda): with all "
-      "that the context and the libraries take");
+      "Device memory budget, such as 12GiB; auto: what is free, less a tenth; total:12GiB (cuda): with all that the "
+      "context and the libraries take");
   app.add_option("--host-memory", host_memory, "Host memory budget for what leaves the device");
-}
-
-std::optional<Bytes> BudgetArguments::device() const { return parse_budget(memory); }
-std::optional<Bytes> BudgetArguments::host() const { return parse_budget(host_memory); }
-
-void PlannerArguments::add_to(CLI::App& app, bool with_policy) {
-  if (with_policy) app.add_option("--policy", policy, "How to plan (see tide compare)")->capture_default_str();
-  app.add_option("--recompute", recompute, "superneurons: none, speed, memory or cost-aware")->capture_default_str();
-  app.add_option("--cache", cache, "superneurons: on (move and recompute only where memory is short) or off (always)")
-      ->capture_default_str();
-  app.add_option("--replacement", replacement, "Whom the cache evicts first: lru, fifo, largest or next-use")
-      ->capture_default_str();
-  app.add_option(
-         "--checkpoints", checkpoints,
-         "Layer kinds whose outputs move instead of being dropped, such as convolution,add (the paper's by default)")
-      ->delimiter(',');
-  app.add_option(
-         "--parameters", parameters,
-         "Where parameters and optimizer state rest: device, host, or auto (in host memory where the budget is short)")
-      ->capture_default_str();
-  app.add_option("--mirror", mirror,
-                 "sublinear: NAME=COUNT, how often a layer is run again, instead of a search; repeatable")
-      ->allow_extra_args(false);
-  app.add_option("--weigh", weigh,
-                 "sublinear: with room to spare, keep what takes longest to run (time), or nothing more (bytes)")
-      ->capture_default_str();
-  app.add_option("--recursion", recursion, "recursive: how many results are kept on each level")->capture_default_str();
-  app.add_option("--algorithms", algorithms, "vdnn-conv, vdnn-all: fastest, or smallest in workspace")
-      ->capture_default_str();
   app.add_option("--disk-memory", disk_memory, "Disk budget for what does not fit into host memory");
-  app.add_option(
-         "--allow", allow,
-         "What a plan may do to the numbers: identical, not a bit; reordered, sums in another order (sub-batches); "
-         "changed, batch norm over sub-batches")
-      ->capture_default_str();
-  app.add_flag("--one-lane", one_lane, "modnn: copies out and in share one link and take turns, as in the paper");
-  app.add_option(
-         "--batch-norm", batch_norm,
-         "exact: in sub-batches too, batch norm has the statistics of the whole batch; plain: of the sub-batch, which "
-         "--allow changed has to permit")
-      ->capture_default_str();
-  app.add_option("--sub-batch", sub_batch,
-                 "Cut the batch into sub-batches of this many samples; 0: the policy decides, as far as --allow goes")
-      ->capture_default_str();
 }
 
-PlannerOptions PlannerArguments::options(const BudgetArguments& budget) const {
-  PlannerOptions options;
-  options.memory[Tier::device] = budget.device();
-  options.memory[Tier::host] = budget.host();
-  if (!disk_memory.empty()) options.memory[Tier::disk] = parse_size(disk_memory);
-  options.recompute = recompute_from_name(recompute);
-  if (cache != "on" && cache != "off") throw Error("--cache is on or off, not '{}'", cache);
-  options.cache = cache == "on";
-  options.replacement = replacement_from_name(replacement);
-  options.parameters = parameters_from_name(parameters);
-  for (const std::string& name : checkpoints) {
-    const std::optional<LayerKind> kind = kind_from_name(name);
-    if (!kind) throw Error("--checkpoints: there is no layer kind '{}'; see tide summary for those of a model", name);
-    options.checkpoints.push_back(*kind);
-  }
-  for (const std::string& text : mirror) options.mirror.push_back(parse_mirror(text));
-  if (weigh != "time" && weigh != "bytes") throw Error("--weigh is time or bytes, not '{}'", weigh);
-  options.weigh_by_cost = weigh == "time";
-  options.recursion = recursion;
-  options.algorithms = algorithms_from_name(algorithms);
-  options.allowed = numerics_from_name(allow);
-  if (batch_norm != "plain" && batch_norm != "exact")
-    throw Error("--batch-norm is plain or exact, not '{}'", batch_norm);
-  options.one_lane = one_lane;
-  options.exact_batch_norm = batch_norm == "exact";
-  if (sub_batch < 0) throw Error("--sub-batch {} is negative", sub_batch);
-  options.sub_batch = sub_batch;
-  return options;
+PerTier<std::optional<Bytes>> BudgetArguments::resolve(const Target& target) const {
+  PerTier<std::optional<Bytes>> budgets;
+  if (!memory.empty()) budgets[Tier::device] = device_budget(memory, target);
+  if (host_memory == "auto")
+    budgets[Tier::host] = less_a_tenth(free_memory());
+  else if (!host_memory.empty())
+    budgets[Tier::host] = parse_size(host_memory);
+  if (!disk_memory.empty()) budgets[Tier::disk] = parse_size(disk_memory);
+  return budgets;
 }
 
 void StepArguments::add_to(CLI::App& app) {
@@ -220,29 +169,20 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
                                        .one_algorithm = deterministic && !all_algorithms});
 }
 
-StepOptions StepArguments::options(bool training, const StepChoice& choice) const {
-  StepOptions options{.batch = batch,
-                      .rules = rule_set(),
-                      .training = training,
-                      .optimizer = optimizer_options(),
-                      .fuse = fuses(),
-                      .activations = activations()};
-  choice.apply_to(options);
-  return options;
-}
-
-Step StepArguments::build(const NetworkPtr& network, bool inference, const StepChoice& choice) const {
-  Step step = build_step(network, options(!inference, choice));
-  make()->annotate(step);
-  return step;
+StepOptions StepArguments::options(bool training) const {
+  return {.batch = batch,
+          .rules = rule_set(),
+          .training = training,
+          .optimizer = optimizer_options(),
+          .fuse = fuses(),
+          .activations = activations()};
 }
 
 std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options,
                             std::string_view other_ways) {
   if (result.short_of != Tier::device) {
-    const bool host = result.short_of == Tier::host;
-    const auto& budget = host ? options.memory[Tier::host] : options.memory[Tier::disk];
-    const Bytes needed = host ? result.floor[Tier::host] : result.floor[Tier::disk];
+    const std::optional<Bytes>& budget = options.memory[result.short_of];
+    const Bytes needed = result.floor[result.short_of];
     return fmt::format(
         "{} does not fit: what leaves the device takes {} bytes ({}) of {} memory, and there are {}; give it that, "
         "or more --memory",

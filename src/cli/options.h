@@ -4,11 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "backend/backend.h"
+#include "cli/planner_options.h"
 #include "network/network.h"
-#include "planner/search/search.h"
+#include "train/target.h"
 
 namespace tide {
 
@@ -21,31 +21,11 @@ struct ModelArguments {
 };
 
 struct BudgetArguments {
-  std::string memory, host_memory;
+  std::string memory, host_memory, disk_memory;
   void add_to(CLI::App& app);
-  // "auto" is what is free now, less a tenth.
-  [[nodiscard]] std::optional<Bytes> device() const;
-  [[nodiscard]] std::optional<Bytes> host() const;
-};
-
-// How to plan: the policy and what it can be told.
-struct PlannerArguments {
-  std::string policy = "auto";
-  std::string recompute = "cost-aware", cache = "on", replacement = "next-use";
-  std::string parameters = "auto";
-  std::vector<std::string> checkpoints;
-  std::vector<std::string> mirror;  // NAME=COUNT
-  std::string weigh = "time";
-  std::int32_t recursion = 1;
-  std::string algorithms = "fastest";
-  std::string disk_memory;
-  std::int64_t sub_batch = 0;
-  std::string allow = "identical";
-  std::string batch_norm = "plain";
-  bool one_lane = false;
-  void add_to(CLI::App& app, bool with_policy = true);
-  // With the budgets.
-  [[nodiscard]] PlannerOptions options(const BudgetArguments& budget) const;
+  // "auto" is what is free now, less a tenth: of the device where it has memory of its own. "device" is all
+  // that a named device has; "total:12GiB" includes what the context and the libraries take.
+  [[nodiscard]] PerTier<std::optional<Bytes>> resolve(const Target& target) const;
 };
 
 struct StepArguments {
@@ -69,11 +49,9 @@ struct StepArguments {
   [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
   // The paper's rules count layers one by one.
   [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
-  [[nodiscard]] StepOptions options(bool training, const StepChoice& choice = {}) const;
+  [[nodiscard]] StepOptions options(bool training) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
-  // The step of these arguments, annotated by its backend.
-  [[nodiscard]] Step build(const NetworkPtr& network, bool inference, const StepChoice& choice) const;
 };
 
 // "64x56x56"; throws an Error that quotes the text.

@@ -9,7 +9,6 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/policy.h"
-#include "planner/search/search.h"
 #include "report/table.h"
 
 namespace tide {
@@ -125,34 +124,35 @@ void print_text(const PlanArguments& arguments, const Network& network, const Pl
   if (!arguments.save.empty()) fmt::print("\nsaved to {}\n", arguments.save);
 }
 
+int print_infeasible(const PlanArguments& arguments, const Network& network, const PlanResult& result,
+                     const PlannerOptions& options) {
+  if (arguments.json) {
+    ordered_json out = header(arguments, network, options.memory[Tier::device], false);
+    out["floor_bytes"] = result.floor[Tier::device].count();
+    out["bottleneck_task"] = result.bottleneck_task;
+    fmt::print("{}\n", out.dump(2));
+  }
+  fmt::print(stderr, "tide: {}\n", infeasible_text(result, arguments.planner.policy, options));
+  return kInfeasible;
+}
+
 int run(const PlanArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
-  const PlannerOptions options = arguments.planner.options(arguments.cost.resolve(arguments.budget));
+  const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
+  const PlannerOptions options = arguments.planner.options(arguments.budget.resolve(*target));
   const Policy& policy = find_policy(arguments.planner.policy);
   const auto build = [&](const StepChoice& choice) {
-    return arguments.cost.build(arguments.step, network, arguments.inference, choice);
+    return target->build(network, arguments.step.options(!arguments.inference), choice);
   };
-  const std::shared_ptr<const CostModel> model = arguments.cost.model();
-  const CostModel& cost = *model;
-  const double ideal = ideal_seconds(build({}), cost);
-  const PlanResult result = search_plan(policy, build, cost, options);
-  if (!result.plan) {
-    if (arguments.json) {
-      ordered_json out = header(arguments, *network, options.memory[Tier::device], false);
-      out["floor_bytes"] = result.floor[Tier::device].count();
-      out["bottleneck_task"] = result.bottleneck_task;
-      fmt::print("{}\n", out.dump(2));
-    }
-    fmt::print(stderr, "tide: {}\n", infeasible_text(result, arguments.planner.policy, options));
-    return kInfeasible;
-  }
+  const PlanResult result = plan_on(*target, policy, build, options);
+  if (!result.plan) return print_infeasible(arguments, *network, result, options);
   if (!arguments.save.empty()) save_plan(*result.plan, arguments.save);
   const PlanSummary summary = summarize(*result.plan);
-  const double predicted = simulate(*result.plan, cost).seconds;
+  const double predicted = *result.seconds;
   if (arguments.json)
-    print_json(arguments, *network, result, summary, predicted, ideal);
+    print_json(arguments, *network, result, summary, predicted, ideal_seconds(build({}), target->cost()));
   else
-    print_text(arguments, *network, result, summary, predicted, arguments.cost.source(cost));
+    print_text(arguments, *network, result, summary, predicted, target->source());
   return kDone;
 }
 

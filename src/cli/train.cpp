@@ -9,10 +9,7 @@
 #include "cli/command.h"
 #include "cli/cost_options.h"
 #include "cli/data.h"
-#include "cli/link_rate.h"
-#include "cli/options.h"
 #include "cli/progress.h"
-#include "cost/profile.h"
 #include "plan/plan_json.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -30,6 +27,7 @@ struct TrainArguments {
   StepArguments step;
   DataArguments data;
   PlannerArguments planner;
+  CostArguments cost;
   std::int64_t epochs = 1, steps = 0;
   double learning_rate = 0.05;
   std::string schedule = "constant";
@@ -38,7 +36,7 @@ struct TrainArguments {
   double label_smoothing = 0;
   std::vector<std::string> freeze;
   std::string plan, save, resume;
-  std::string link, spill, profile;
+  std::string spill;
   bool guard = false;
   bool json = false;
 };
@@ -108,26 +106,113 @@ void use_disk(const std::string& folder, SessionOptions& options) {
   options.planner.memory[Tier::disk] = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
-constexpr std::string_view kTotal = "total:";
+SessionOptions session_options_of(const TrainArguments& arguments, const Target& target) {
+  SessionOptions options;
+  options.policy = arguments.planner.policy;
+  options.planner = arguments.planner.options(arguments.budget.resolve(target));
+  options.rules = arguments.step.rule_set();
+  options.fuse = arguments.step.fuses();
+  options.activations = arguments.step.activations();
+  options.seed = arguments.data.seed;
+  options.optimizer = arguments.step.optimizer_options();
+  if (arguments.guard) options.executor.guard = true;
+  options.executor.link_bytes_per_second = arguments.cost.link_bytes_per_second();
+  if (!arguments.spill.empty()) use_disk(arguments.spill, options);
+  if (!arguments.plan.empty()) options.plan = load_plan(arguments.plan);
+  return options;
+}
 
-// "auto" is the device's free memory where it has its own; "total:12GiB" includes what the context and
-// the libraries take.
-BudgetArguments resolve(BudgetArguments budget, const StepArguments& step) {
-  if (budget.memory.starts_with(kTotal)) {
-    const Bytes total = parse_size(budget.memory.substr(kTotal.size()));
-    const std::optional<Bytes> used = step.make()->used_memory();  // the recorded step is planned for later
-    if (!used)
-      throw Error("--memory {} is for a device with memory of its own; use --backend cuda, or give a plain size",
-                  budget.memory);
-    if (*used >= total)
-      throw Error("--memory {}: context and libraries alone take {}", budget.memory, format_size(*used));
-    budget.memory = fmt::format("{}", (total - *used).count());
-    return budget;
-  }
-  if (budget.memory != "auto") return budget;
-  if (const std::optional<Bytes> free = step.make()->free_memory())
-    budget.memory = fmt::format("{}", free->count() / 10 * 9);
-  return budget;
+// What is known before the first step.
+struct Job {
+  const TrainArguments& arguments;
+  Session& session;
+  const Dataset& data;
+  StepVariant full{arguments.step.batch, true};
+  const Plan& plan = session.plan(full);
+  PlanSummary summary = summarize(plan);
+  double predicted = simulate(plan, session.cost()).seconds;
+};
+
+void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& memory) {
+  const Session& session = job.session;
+  const Network& network = session.network();
+  fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network.name, network.parameter_count(),
+             job.full.batch, job.plan.policy, job.data.name(), job.session.backend().description());
+  if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
+    fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
+  fmt::print(
+      out, "planned peak {}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
+      memory ? fmt::format(" of {}", format_size(*memory)) : "",
+      session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
+      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+  fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
+}
+
+double images_per_second(const Job& job, const TrainingReport& report) {
+  return report.step_seconds > 0 ? static_cast<double>(job.full.batch) / report.step_seconds : 0;
+}
+
+void print_json(const Job& job, const TrainingReport& report) {
+  using nlohmann::ordered_json;
+  const Executor& executor = job.session.executor(job.full);
+  ordered_json result{
+      {"steps", report.steps},
+      {"loss", report.loss},
+      {"accuracy", report.validation ? ordered_json(report.validation->accuracy) : ordered_json(nullptr)},
+      {"weights_hash", fmt::format("{:016x}", job.session.weights_hash())},
+      {"planned_peak_bytes", job.summary.peak[Tier::device].count()},
+      {"peak_bytes", executor.high_water().count()},
+      {"step_seconds", report.step_seconds},
+      {"predicted_step_seconds", job.predicted},
+      {"images_per_second", images_per_second(job, report)},
+      {"offloaded_bytes", executor.copied_out().count()},
+      {"prefetched_bytes", executor.copied_in().count()},
+      {"recomputed_tasks", job.summary.recomputed_tasks},
+      {"sub_batch", sub_batch_of(job.plan)},
+      {"numerics", numerics_name(job.plan.numerics)}};
+  if (const std::optional<Bytes> used = job.session.backend().used_memory())
+    result["device_bytes_in_use"] = used->count();
+  fmt::print("{}\n", result.dump(2));
+}
+
+void print_text(const Job& job, const TrainingReport& report) {
+  const Bytes peak = job.session.executor(job.full).high_water();
+  fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {:016x}\n", report.steps,
+             images_per_second(job, report), peak.count(), format_size(peak),
+             peak == job.summary.peak[Tier::device] ? "yes" : "no", job.session.weights_hash());
+  if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
+}
+
+// A guard that the device cannot have is an error; a checkpoint to go on from is taken up.
+void prepare(const TrainArguments& arguments, Session& session) {
+  if (arguments.guard && !session.backend().host_addressable())
+    throw Error("--guard looks into the device's memory, which cannot be done on {}; use --backend cpu",
+                session.backend().name());
+  if (arguments.resume.empty()) return;
+  const Checkpoint checkpoint = load_checkpoint(arguments.resume);
+  session.restore(checkpoint.tensors, checkpoint.steps);
+}
+
+TrainingReport train_until_stopped(Session& session, const TrainingOptions& options, const Split& data,
+                                   std::FILE* out) {
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  Progress progress(out);
+  return train(session, options, *data.train, data.validation.get(), progress, stop_requested);
+}
+
+int finish(const Job& job, const TrainingReport& report) {
+  const std::string& file = job.arguments.save;
+  save(job.arguments, job.session);
+  if (job.arguments.json)
+    print_json(job, report);
+  else
+    print_text(job, report);
+  if (!report.interrupted) return kDone;
+  fmt::print(stderr, "tide: interrupted after step {}{}\n", report.steps,
+             file.empty() ? "; nothing was saved (use --save to keep a checkpoint)"
+                          : fmt::format("; go on with --resume {}", file));
+  return kInterrupted;
 }
 
 int run(const TrainArguments& arguments) {
@@ -136,107 +221,22 @@ int run(const TrainArguments& arguments) {
   const NetworkPtr network = adapt(arguments.model.load(), arguments);
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
-  TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
-                          schedule_of(arguments)};
-  SessionOptions session_options;
-  session_options.backend = arguments.step.backend_name();
-  session_options.threads = arguments.step.threads;
-  session_options.precision = arguments.step.precision_of_products();
-  session_options.deterministic = arguments.step.deterministic;
-  session_options.policy = arguments.planner.policy;
-  session_options.planner = arguments.planner.options(resolve(arguments.budget, arguments.step));
-  session_options.rules = arguments.step.rule_set();
-  session_options.fuse = arguments.step.fuses();
-  session_options.activations = arguments.step.activations();
-  session_options.seed = arguments.data.seed;
-  session_options.optimizer = arguments.step.optimizer_options();
-  if (arguments.guard) session_options.executor.guard = true;
-  if (!arguments.link.empty()) session_options.executor.link_bytes_per_second = parse_link_rate(arguments.link);
-  // A device of its own is worth measuring; on a processor times drift with what else runs.
-  session_options.measure =
-      arguments.profile == "auto" || (arguments.profile.empty() && session_options.backend == "cuda");
-  if (!arguments.profile.empty() && arguments.profile != "auto" && arguments.profile != "none")
-    session_options.cost = load_profile(arguments.profile, session_options.executor.link_bytes_per_second);
-  if (!arguments.spill.empty()) use_disk(arguments.spill, session_options);
-  if (!arguments.plan.empty()) session_options.plan = load_plan(arguments.plan);
-
-  const Dataset* const validation = data.validation.get();
-  auto opened = Session::open(network, training_variants(options, *data.train, validation), session_options);
+  const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
+                                schedule_of(arguments)};
+  std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
+  const SessionOptions session_options = session_options_of(arguments, *target);
+  auto opened = Session::open(network, training_variants(options, *data.train, data.validation.get()), session_options,
+                              std::move(target));
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
     fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.planner.policy, session_options.planner));
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
-  if (arguments.guard && !session.backend().host_addressable())
-    throw Error("--guard looks into the device's memory, which cannot be done on {}; use --backend cpu",
-                session.backend().name());
-  if (!arguments.resume.empty()) {
-    const Checkpoint checkpoint = load_checkpoint(arguments.resume);
-    session.restore(checkpoint.tensors, checkpoint.steps);
-  }
-
-  const StepVariant full{arguments.step.batch, true};
-  const PlanSummary summary = summarize(session.plan(full));
-  const double predicted = simulate(session.plan(full), session.cost()).seconds;
+  prepare(arguments, session);
+  const Job job{arguments, session, *data.train};
   std::FILE* const out = arguments.json ? stderr : stdout;
-  fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network->name, network->parameter_count(),
-             arguments.step.batch, session.plan(full).policy, data.train->name(), session.backend().description());
-  const std::int64_t samples = sub_batch_of(session.plan(full));
-  if (samples < arguments.step.batch)
-    fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(session.plan(full).numerics));
-  fmt::print(
-      out, "planned peak {}{}{}{}\n", format_size(summary.peak[Tier::device]),
-      session_options.planner.memory[Tier::device]
-          ? fmt::format(" of {}", format_size(*session_options.planner.memory[Tier::device]))
-          : "",
-      session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
-      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
-
-  if (const std::string missing = missing_text(session.cost()); !missing.empty() && session_options.cost)
-    fmt::print(stderr, "tide: planned with {}{}\n", arguments.profile, missing);
-
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
-  TrainingReport report;
-  {
-    Progress progress(out);
-    report = train(session, options, *data.train, validation, progress, stop_requested);
-  }
-  save(arguments, session);
-
-  const Executor& executor = session.executor(full);
-  const double images = report.step_seconds > 0 ? static_cast<double>(arguments.step.batch) / report.step_seconds : 0;
-  const std::string hash = fmt::format("{:016x}", session.weights_hash());
-  if (arguments.json) {
-    nlohmann::ordered_json result{{"steps", report.steps},
-                                  {"loss", report.loss},
-                                  {"accuracy", report.validation ? nlohmann::ordered_json(report.validation->accuracy)
-                                                                 : nlohmann::ordered_json(nullptr)},
-                                  {"weights_hash", hash},
-                                  {"planned_peak_bytes", summary.peak[Tier::device].count()},
-                                  {"peak_bytes", executor.high_water().count()},
-                                  {"step_seconds", report.step_seconds},
-                                  {"predicted_step_seconds", predicted},
-                                  {"images_per_second", images},
-                                  {"offloaded_bytes", executor.copied_out().count()},
-                                  {"prefetched_bytes", executor.copied_in().count()},
-                                  {"recomputed_tasks", summary.recomputed_tasks},
-                                  {"sub_batch", samples},
-                                  {"numerics", numerics_name(session.plan(full).numerics)}};
-    if (const std::optional<Bytes> used = session.backend().used_memory())
-      result["device_bytes_in_use"] = used->count();
-    fmt::print("{}\n", result.dump(2));
-  } else {
-    fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {}\n", report.steps, images,
-               executor.high_water().count(), format_size(executor.high_water()),
-               executor.high_water() == summary.peak[Tier::device] ? "yes" : "no", hash);
-    if (!arguments.save.empty()) fmt::print("saved to {}\n", arguments.save);
-  }
-  if (!report.interrupted) return kDone;
-  fmt::print(stderr, "tide: interrupted after step {}{}\n", report.steps,
-             arguments.save.empty() ? "; nothing was saved (use --save to keep a checkpoint)"
-                                    : fmt::format("; go on with --resume {}", arguments.save));
-  return kInterrupted;
+  print_opening(out, job, session_options.planner.memory[Tier::device]);
+  return finish(job, train_until_stopped(session, options, data, out));
 }
 
 }  // namespace
@@ -249,6 +249,7 @@ Command train_command(CLI::App& root) {
   arguments->budget.add_to(*app);
   arguments->data.add_to(*app);
   arguments->planner.add_to(*app);
+  arguments->cost.add_running_to(*app);
   app->add_option("--epochs", arguments->epochs, "Passes over the data")->capture_default_str();
   app->add_option("--steps", arguments->steps, "Stop after so many steps instead");
   app->add_option("--lr", arguments->learning_rate, "Learning rate")->capture_default_str();
@@ -259,17 +260,10 @@ Command train_command(CLI::App& root) {
   app->add_option("--label-smoothing", arguments->label_smoothing, "Weight taken from the right class for all");
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
-  app->add_option(
-      "--profile", arguments->profile,
-      "Plan with the measured times of this file (see tide profile); auto: measured now where no earlier run did (the "
-      "default of cuda); none: modelled");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
   app->add_option("--spill", arguments->spill,
                   "What fits into neither memory goes to a file in this folder, which is gone when the program ends");
-  app->add_option("--link", arguments->link,
-                  "Slow down copies between device and host memory to this speed, such as 2GB/s, each way: shows on a "
-                  "processor how a plan does behind a slower link, such as a graphics card's");
   app->add_flag("--guard", arguments->guard, "Canaries and poison around every tensor (always on in debug builds)");
   app->add_flag("--json", arguments->json, "End with one JSON object; everything else goes to stderr");
   return {app, [arguments] { return run(*arguments); }};

@@ -113,9 +113,4 @@ double ProfileModel::copy_seconds(Bytes bytes, Tier from, Tier to) const {
   return static_cast<double>(bytes.count()) / speed + link.latency_seconds;
 }
 
-std::shared_ptr<const CostModel> load_profile(const std::filesystem::path& path,
-                                              double link_bytes_per_second_override) {
-  return std::make_shared<ProfileModel>(read_profiles(path), link_bytes_per_second_override);
-}
-
 }  // namespace tide

@@ -67,8 +67,4 @@ class ProfileModel final : public CostModel {
 // Adds to what the file has: new times replace those of the same machine, backend and signature.
 void save_profile(const Profile& profile, const std::filesystem::path& path);
 
-// A cost model from a file that save_profile() wrote.
-[[nodiscard]] std::shared_ptr<const CostModel> load_profile(const std::filesystem::path& path,
-                                                            double link_bytes_per_second_override = 0);
-
 }  // namespace tide

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/file_text.h"
 #include "cost/profile.h"
 
 namespace tide {
@@ -69,14 +70,7 @@ std::vector<Profile> profiles_from_json(const std::string& text) {
 }
 
 std::vector<Profile> read_profiles(const std::filesystem::path& path) {
-  constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) throw Error("{} cannot be read: {}", path.string(), error.message());
-  if (size > kLargest) throw Error("{} has {} bytes, which is too large for a profile", path.string(), size);
-  std::string text(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(text.data(), static_cast<std::streamsize>(size))) throw Error("{} cannot be read", path.string());
+  const std::string text = read_text(path, Bytes(1LL << 30), "a profile");
   try {
     return profiles_from_json(text);
   } catch (const Error& problem) {

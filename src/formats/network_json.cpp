@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/file_text.h"
 #include "formats/json_fields.h"
 
 namespace tide {
@@ -191,22 +192,6 @@ ordered_json write_layer(const Network& network, const Layer& layer, const std::
   return object;
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::string name = path.string();
-  if (!std::filesystem::is_regular_file(path, error))
-    throw Error("{}: no such file (or not a regular one); check the path", name);
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) throw Error("{}: cannot be read: {}", name, error.message());
-  if (size > static_cast<std::uintmax_t>(kLargestNetworkFile))
-    throw Error("{}: has {} bytes; a network file has at most {}", name, size, kLargestNetworkFile);
-  std::string text(static_cast<std::size_t>(size), '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(text.data(), static_cast<std::streamsize>(size)))
-    throw Error("{}: cannot be read; check its permissions", name);
-  return text;
-}
-
 }  // namespace
 
 Network parse_network(std::string_view text, const std::string& source) {
@@ -226,7 +211,9 @@ Network parse_network(std::string_view text, const std::string& source) {
   }
 }
 
-Network read_network(const std::filesystem::path& path) { return parse_network(read_text(path), path.string()); }
+Network read_network(const std::filesystem::path& path) {
+  return parse_network(read_text(path, Bytes(kLargestNetworkFile), "a network file"), path.string());
+}
 
 // One layer per line, so that people can read it and tools can compare it.
 std::string format_network(const Network& network) try {

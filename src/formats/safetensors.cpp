@@ -50,9 +50,56 @@ Entry read_entry(const std::string& name, const nlohmann::json& object, const st
   return entry;
 }
 
-}  // namespace
+// What a file has before its data.
+struct Header {
+  nlohmann::json fields;
+  std::int64_t data_start = 0, data_bytes = 0;
+};
 
-namespace {
+Header read_header(std::ifstream& file, std::uintmax_t size, const std::string& name) {
+  std::uint64_t length = 0;
+  if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
+    throw Error("{} is too short for a safetensors file", name);
+  if (length > kLargestHeader || length > size - sizeof length)
+    throw Error("{} is not a safetensors file: its header does not fit", name);
+  std::string text(length, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) throw Error("{} ends early", name);
+  Header header{parse_json(text, name), static_cast<std::int64_t>(sizeof length + length),
+                static_cast<std::int64_t>(size - sizeof length - length)};
+  if (!header.fields.is_object()) throw Error("{} is not a safetensors file: its header is no object", name);
+  return header;
+}
+
+std::map<std::string, std::string> read_metadata(const nlohmann::json& object, const std::string& name) {
+  if (!object.is_object()) throw Error("{} has metadata that is no object", name);
+  std::map<std::string, std::string> metadata;
+  for (const auto& [field, item] : object.items()) {
+    if (!item.is_string()) throw Error("{} has metadata {} that is no string", name, in_quotes(field));
+    metadata[field] = item.get<std::string>();
+  }
+  return metadata;
+}
+
+// The format allows neither overlaps, by which a small file could ask for unlimited memory,
+// nor holes, which only a damaged file has. REQUIRES: entries are in order.
+void require_gapless(const std::vector<Entry>& entries, std::int64_t data_bytes, const std::string& name) {
+  std::int64_t end = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
+    if (entry.begin > end)
+      throw Error("{} has bytes before tensor {} that belong to none", name, in_quotes(entry.name));
+    end = entry.end;
+  }
+  if (end != data_bytes) throw Error("{} has {} bytes behind its last tensor", name, data_bytes - end);
+}
+
+SafeTensor read_tensor(std::ifstream& file, const Entry& entry, std::int64_t data_start, const std::string& name) {
+  SafeTensor tensor{entry.name, entry.shape, std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
+  file.seekg(data_start + entry.begin);
+  if (!tensor.values.empty() && !file.read(reinterpret_cast<char*>(tensor.values.data()), entry.end - entry.begin))
+    throw Error("{} ends early", name);
+  return tensor;
+}
 
 std::string header_of(const std::filesystem::path& path, const SafeTensors& content) try {
   nlohmann::json header;
@@ -103,52 +150,21 @@ SafeTensors read_safetensors(const std::filesystem::path& path) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw Error("{} cannot be read: {}", name, error.message());
   std::ifstream file(path, std::ios::binary);
-  std::uint64_t length = 0;
-  if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
-    throw Error("{} is too short for a safetensors file", name);
-  if (length > kLargestHeader || length > size - sizeof length)
-    throw Error("{} is not a safetensors file: its header does not fit", name);
-  std::string text(length, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) throw Error("{} ends early", name);
-  const nlohmann::json header = parse_json(text, name);
-  if (!header.is_object()) throw Error("{} is not a safetensors file: its header is no object", name);
-
+  const Header header = read_header(file, size, name);
   SafeTensors content;
-  const auto data_bytes = static_cast<std::int64_t>(size - sizeof length - length);
-  const auto data_start = static_cast<std::streamoff>(sizeof length + length);
   std::vector<Entry> entries;
-  for (const auto& [key, value] : header.items()) {
-    if (key != "__metadata__") {
-      if (!value.is_object()) throw Error("{}, tensor {} is no object", name, in_quotes(key));
-      entries.push_back(read_entry(key, value, name, data_bytes));
+  for (const auto& [key, value] : header.fields.items()) {
+    if (key == "__metadata__") {
+      content.metadata = read_metadata(value, name);
       continue;
     }
-    if (!value.is_object()) throw Error("{} has metadata that is no object", name);
-    for (const auto& [field, item] : value.items()) {
-      if (!item.is_string()) throw Error("{} has metadata {} that is no string", name, in_quotes(field));
-      content.metadata[field] = item.get<std::string>();
-    }
+    if (!value.is_object()) throw Error("{}, tensor {} is no object", name, in_quotes(key));
+    entries.push_back(read_entry(key, value, name, header.data_bytes));
   }
-  // The format allows neither overlaps, by which a small file could ask for unlimited memory,
-  // nor holes, which only a damaged file has.
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
-  std::int64_t end = 0;
-  for (const Entry& entry : entries) {
-    if (entry.begin < end) throw Error("{}, tensor {} overlaps another", name, in_quotes(entry.name));
-    if (entry.begin > end)
-      throw Error("{} has bytes before tensor {} that belong to none", name, in_quotes(entry.name));
-    end = entry.end;
-  }
-  if (end != data_bytes) throw Error("{} has {} bytes behind its last tensor", name, data_bytes - end);
-  for (const Entry& entry : entries) {
-    SafeTensor tensor{entry.name, entry.shape,
-                      std::vector<float>(static_cast<std::size_t>(entry.end - entry.begin) / 4)};
-    file.seekg(data_start + entry.begin);
-    if (!tensor.values.empty() && !file.read(reinterpret_cast<char*>(tensor.values.data()), entry.end - entry.begin))
-      throw Error("{} ends early", name);
-    content.tensors.push_back(std::move(tensor));
-  }
+  require_gapless(entries, header.data_bytes, name);
+  for (const Entry& entry : entries) content.tensors.push_back(read_tensor(file, entry, header.data_start, name));
   return content;
 }
 

@@ -5,14 +5,10 @@
 #include <numeric>
 #include <thread>
 
-#include "cost/device_model.h"
-#include "cost/devices.h"
 #include "plan/bind.h"
-#include "planner/draft/in_place.h"
 #include "planner/policy.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
-#include "step/build.h"
 
 namespace tide {
 
@@ -38,49 +34,26 @@ std::vector<Place> persistent_places(const Plan& plan) {
   return places;
 }
 
-// The end of what a plan uses in a tier other than the device's.
-Bytes top_of(const Plan& plan, Tier tier) {
-  Bytes top;
-  for (const Phase& phase : plan.phases)
-    for (const Residency& r : phase.residencies)
-      if (r.tier == tier) top = std::max(top, r.address + aligned_bytes(phase, r));
-  return top;
-}
-
-// "cuda NVIDIA H200 driver=..." is the "h200".
-const DeviceSheet* sheet_of(std::string description) {
-  if (!description.starts_with("cuda ")) return nullptr;
-  std::ranges::transform(description, description.begin(), [](unsigned char c) { return std::tolower(c); });
-  std::erase(description, ' ');
-  for (const DeviceSheet& sheet : device_sheets())
-    if (description.find(sheet.name) != std::string::npos) return &sheet;
-  return nullptr;
-}
-
-// The device by its data sheet where there is one for it, else a plain processor.
-std::shared_ptr<const CostModel> default_cost(const Backend& backend, double link_bytes_per_second) {
-  const DeviceSheet* const sheet = sheet_of(backend.description());
-  Device device = sheet != nullptr ? sheet->rates() : generic_cpu();
-  if (link_bytes_per_second > 0)
-    device.link_bytes_per_second = std::min(device.link_bytes_per_second, link_bytes_per_second);
-  if (sheet != nullptr) return std::make_shared<DeviceModel>(std::move(device));
-  return std::make_shared<RooflineModel>(std::move(device));
-}
-
 // A plan from a file was made for the budget, and with the permission, of that time.
 void require_allowed(const Plan& plan, const SessionOptions& options) {
-  const PlanSummary summary = summarize(plan);
-  const auto require = [](std::string_view tier, Bytes needed, const std::optional<Bytes>& budget) {
-    if (budget && needed > *budget)
-      throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget", needed.count(),
-                  tier, budget->count());
-  };
-  if (plan.numerics > options.planner.allowed)
+  if (plan.numerics > allowed_by(options.planner.batch))
     throw Error("the plan's numbers are {}; allow it with --allow {}, or plan again", numerics_name(plan.numerics),
                 numerics_name(plan.numerics));
-  require("device", summary.peak[Tier::device], options.planner.memory[Tier::device]);
-  require("host", summary.peak[Tier::host], options.planner.memory[Tier::host]);
-  require("disk", top_of(plan, Tier::disk), options.planner.memory[Tier::disk]);
+  const PlanSummary summary = summarize(plan);
+  for (const TierRow& row : kTierTable) {
+    const std::optional<Bytes>& budget = options.planner.memory[row.tier];
+    if (budget && summary.peak[row.tier] > *budget)
+      throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget",
+                  summary.peak[row.tier].count(), row.name, budget->count());
+  }
+}
+
+std::unique_ptr<Target> make_target(const SessionOptions& options) {
+  return std::make_unique<Target>(make_backend(options.backend, {.threads = options.threads,
+                                                                 .precision = options.precision,
+                                                                 .deterministic = options.deterministic,
+                                                                 .one_algorithm = options.deterministic}),
+                                  CostRequest{options.profile, options.executor.link_bytes_per_second});
 }
 
 }  // namespace
@@ -88,45 +61,37 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
                                                                  const std::vector<StepVariant>& variants,
                                                                  const SessionOptions& options,
-                                                                 std::unique_ptr<Backend> backend) {
+                                                                 std::unique_ptr<Target> target) {
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
-  std::unique_ptr<Session> session(new Session);
-  session->network_ = std::move(network);
-  session->options_ = options;
-  session->backend_ = backend ? std::move(backend)
-                              : make_backend(options.backend, {.threads = options.threads,
-                                                               .precision = options.precision,
-                                                               .deterministic = options.deterministic,
-                                                               .one_algorithm = options.deterministic});
-  PlannerOptions planner = options.planner;
-  const StepVariant lead = session->lead_of(variants);
-  session->reserve(lead, planner);
-  if (!options.cost && options.measure) {
-    session->measured_ = std::make_shared<MeasuredCost>(*session->backend_, profile_cache_path(*session->backend_),
-                                                        options.executor.link_bytes_per_second);
-    for (const Bytes limit : fuse_limits(planner.memory[Tier::device], options.activations))
-      session->measured_->cover(merge_in_place(session->build(lead, {limit})));
-    session->options_.cost = session->measured_;
-  }
-  if (!session->options_.cost)
-    session->options_.cost = default_cost(*session->backend_, options.executor.link_bytes_per_second);
-  const Policy& policy = find_policy(options.policy);
-  std::optional<PlanResult> too_small = session->plan_variants(policy, variants, planner);
-  if (too_small && planner.memory[Tier::device] != options.planner.memory[Tier::device]) {
-    // So close to the floor there is nothing to reserve.
-    session->sends_ahead_ = false;
-    planner = options.planner;
-    too_small = session->plan_variants(policy, variants, planner);
-  }
-  if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options.plan) {
-    // What the largest step can do without may be what another one needs.
-    planner.parameters = Parameters::host;
-    too_small = session->plan_variants(policy, variants, planner);
-  }
-  if (too_small) return *std::move(too_small);
+  if (!target) target = make_target(options);
+  std::unique_ptr<Session> session(new Session(std::move(network), options, std::move(target)));
+  if (std::optional<PlanResult> too_small = session->plan_all(variants)) return *std::move(too_small);
   session->allocate();
   session->initialize();
   return session;
+}
+
+std::optional<PlanResult> Session::plan_all(const std::vector<StepVariant>& variants) {
+  const Policy& policy = find_policy(options_.policy);
+  const StepVariant lead = lead_of(variants);
+  const BuildStep build_lead = [&](const StepChoice& choice) { return build(lead, choice); };
+  const Reserved reserved = reserve(*target_, build_lead, options_.planner);
+  PlanningContext planner = reserved.planner;
+  sends_ahead_ = reserved.sends_ahead;
+  target_->cover(build_lead, planner.memory[Tier::device]);
+  std::optional<PlanResult> too_small = plan_variants(policy, variants, planner);
+  if (too_small && planner.memory[Tier::device] != options_.planner.memory[Tier::device]) {
+    // So close to the floor there is nothing to reserve.
+    sends_ahead_ = false;
+    planner = options_.planner;
+    too_small = plan_variants(policy, variants, planner);
+  }
+  if (too_small && planner.parameters == Parameters::automatic && policy.rests_parameters && !options_.plan) {
+    // What the largest step can do without may be what another one needs.
+    planner.parameters = Parameters::host;
+    too_small = plan_variants(policy, variants, planner);
+  }
+  return too_small;
 }
 
 StepVariant Session::lead_of(const std::vector<StepVariant>& variants) const {
@@ -136,22 +101,18 @@ StepVariant Session::lead_of(const std::vector<StepVariant>& variants) const {
 }
 
 Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
-  StepOptions options{.batch = variant.batch,
-                      .rules = options_.rules,
-                      .training = variant.training,
-                      .optimizer = options_.optimizer,
-                      .fuse = options_.fuse,
-                      .activations = options_.activations};
-  choice.apply_to(options);
-  Step step = build_step(network_, options);
-  backend_->annotate(step);
-  // Tasks over fewer samples have times of their own.
-  if (measured_ && choice.samples > 0) measured_->cover(merge_in_place(step));
-  return step;
+  return target_->build(network_,
+                        {.batch = variant.batch,
+                         .rules = options_.rules,
+                         .training = variant.training,
+                         .optimizer = options_.optimizer,
+                         .fuse = options_.fuse,
+                         .activations = options_.activations},
+                        choice);
 }
 
 std::optional<PlanResult> Session::plan_variant(const Policy& policy, const StepVariant& variant,
-                                                PlannerOptions& planner) {
+                                                PlanningContext& planner) {
   if (variants_.contains(variant)) return std::nullopt;
   const bool leads = variants_.empty();
   Plan plan;
@@ -177,23 +138,27 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
 }
 
 std::optional<PlanResult> Session::plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
-                                                 PlannerOptions planner) {
+                                                 PlanningContext planner) {
   std::vector<StepVariant> training, evaluation;
   for (const StepVariant& variant : variants) (variant.training ? training : evaluation).push_back(variant);
   if (!options_.plan) std::ranges::stable_sort(training, std::greater());
-  std::ranges::stable_sort(evaluation, std::greater());
   variants_.clear();
   for (const StepVariant& variant : training)
     if (std::optional<PlanResult> too_small = plan_variant(policy, variant, planner)) return too_small;
-  if (evaluation.empty()) return std::nullopt;
-  const auto plan_pieces = [&](PlannerOptions pieces_planner) -> std::optional<PlanResult> {
-    for (const StepVariant& variant : evaluation)
+  return evaluation.empty() ? std::nullopt : plan_evaluation(policy, std::move(evaluation), planner);
+}
+
+std::optional<PlanResult> Session::plan_evaluation(const Policy& policy, std::vector<StepVariant> variants,
+                                                   const PlanningContext& planner) {
+  std::ranges::stable_sort(variants, std::greater());
+  const auto plan_pieces = [&](PlanningContext pieces_planner) -> std::optional<PlanResult> {
+    for (const StepVariant& variant : variants)
       for (const std::int64_t samples : pieces(variant.batch))
         if (std::optional<PlanResult> too_small = plan_variant(policy, {samples, false}, pieces_planner))
           return too_small;
     return std::nullopt;
   };
-  at_once_ = evaluation.front().batch;
+  at_once_ = variants.front().batch;
   while (true) {
     std::optional<PlanResult> too_small = plan_pieces(planner);
     if (!too_small || at_once_ == 1) return too_small;
@@ -208,45 +173,26 @@ std::vector<std::int64_t> Session::pieces(std::int64_t samples) const {
   return result;
 }
 
-// What a device that works by itself takes besides the plan: the recorded step, and, where that is a
-// small part of the budget, room for the next batch, which can be sent meanwhile: sending takes a
-// few percent of a step.
-void Session::reserve(const StepVariant& variant, PlannerOptions& planner) {
-  constexpr std::int64_t kSmallPart = 50;
-  if (backend_->host_addressable()) return;
-  const Step step = build(variant, {});
-  const Bytes bytes = input_bytes(step);
-  // Rounds are recorded apart from each other: the first, the others, a smaller last one.
-  const std::int64_t recordings = planner.allowed == Numerics::identical ? 1 : 3;
-  const Bytes recorded(checked_multiply(backend_->recorded_bytes_per_op().count(),
-                                        recordings * static_cast<std::int64_t>(step.tasks.size())));
-  if (planner.memory[Tier::device] && recorded < *planner.memory[Tier::device])
-    *planner.memory[Tier::device] -= recorded.aligned();
-  if (planner.memory[Tier::device] && bytes.count() > planner.memory[Tier::device]->count() / kSmallPart) return;
-  sends_ahead_ = true;
-  if (planner.memory[Tier::device]) *planner.memory[Tier::device] -= bytes;
-}
-
 void Session::allocate() {
-  Bytes device, host, disk;
+  PerTier<Bytes> needed;
   for (const auto& [variant, planned] : variants_) {
-    device = std::max(device, summarize(planned.plan).peak[Tier::device]);
-    host = std::max(host, top_of(planned.plan, Tier::host));
-    disk = std::max(disk, top_of(planned.plan, Tier::disk));
+    const PlanSummary summary = summarize(planned.plan);
+    for (const TierRow& row : kTierTable) needed[row.tier] = std::max(needed[row.tier], summary.peak[row.tier]);
   }
+  const Bytes device = needed[Tier::device], host = needed[Tier::host], disk = needed[Tier::disk];
   const std::optional<Bytes>& budget = options_.planner.memory[Tier::device];
   // The room is for one of them, and as large as its plan's inputs, which may be more than the whole
   // batch's where that is cut.
   const Bytes room = sends_ahead_ ? ahead_bytes(find(lead_).plan) : Bytes();
   const bool ahead = !room.is_zero() && (!budget || device + room <= *budget);
-  arena_ = std::make_unique<Arena>(*backend_, ahead ? device + room : device);
-  if (!host.is_zero()) host_ = std::make_unique<Arena>(*backend_, host, Tier::host);
+  arena_ = std::make_unique<Arena>(backend(), ahead ? device + room : device);
+  if (!host.is_zero()) host_ = std::make_unique<Arena>(backend(), host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   const Tiers tiers(*arena_, host_.get(), disk_.get());
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
     if (ahead && variant == lead_) executor.input_ahead = device;
-    planned.executor = make_executor(planned.plan, *backend_, tiers, executor);
+    planned.executor = make_executor(planned.plan, backend(), tiers, executor);
   }
 }
 

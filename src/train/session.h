@@ -14,9 +14,8 @@
 #include "executor/executor.h"
 #include "plan/summary.h"
 #include "planner/policy.h"
-#include "planner/search/search.h"
 #include "train/dataset.h"
-#include "train/profile_cache.h"
+#include "train/target.h"
 
 namespace tide {
 
@@ -35,10 +34,8 @@ struct SessionOptions {
   Precision precision = Precision::tf32;
   bool deterministic = true;
   std::string policy = "liveness";
-  PlannerOptions planner;  // budgets and techniques
-  // Times to plan with. None: a roofline of a plain processor, with the executor's link.
-  std::shared_ptr<const CostModel> cost;
-  bool measure = false;                   // instead: times measured on the backend, once (profile_cache.h)
+  PlannerOptions planner;                 // budgets and techniques
+  std::string profile = "none";           // times to plan with (CostRequest), with the executor's link
   std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
   Rules rules = Rules::minimal;
   bool fuse = false;                     // see step/fuse.h
@@ -60,11 +57,11 @@ class Session {
  public:
   // Plans every variant. A budget that is too small is an answer: the result then is that
   // of the variant which does not fit. Throws an Error for everything else. An evaluation that
-  // does not fit, but would with fewer samples, is made in pieces. Works on `backend`, or where there is
-  // none on one of its own, as the options say.
+  // does not fit, but would with fewer samples, is made in pieces. Plans for and works on `target`, or
+  // where there is none on one of its own, as the options say. REQUIRES: the target has a backend.
   [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(
       NetworkPtr network, const std::vector<StepVariant>& variants, const SessionOptions& options,
-      std::unique_ptr<Backend> backend = nullptr);
+      std::unique_ptr<Target> target = nullptr);
 
   // Runs one step of a variant that open() was given over `samples` of the data. Where the device
   // works by itself, those of the `next` step of the same variant are read meanwhile.
@@ -80,10 +77,11 @@ class Session {
   [[nodiscard]] static std::vector<StepVariant> evaluation_variants(const Dataset& data, std::int64_t batch);
 
   [[nodiscard]] const Network& network() const { return *network_; }
-  [[nodiscard]] Backend& backend() { return *backend_; }
+  [[nodiscard]] Backend& backend() { return *target_->backend(); }
+  [[nodiscard]] const Target& target() const { return *target_; }
   [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }
   [[nodiscard]] Executor& executor(const StepVariant& variant) { return *find(variant).executor; }
-  [[nodiscard]] const CostModel& cost() const { return *options_.cost; }
+  [[nodiscard]] const CostModel& cost() const { return target_->cost(); }
   // Memory taken, by tier; host and disk are none where no plan moves anything there.
   [[nodiscard]] Bytes arena_bytes() const { return arena_->size(); }
   [[nodiscard]] Bytes host_bytes() const { return host_ ? host_->size() : Bytes(); }
@@ -110,7 +108,8 @@ class Session {
     std::vector<std::int64_t> loaded;
   };
 
-  Session() = default;
+  Session(NetworkPtr network, const SessionOptions& options, std::unique_ptr<Target> target)
+      : network_(std::move(network)), options_(options), target_(std::move(target)) {}
   [[nodiscard]] const Planned& find(const StepVariant& variant) const;
   [[nodiscard]] Planned& find(const StepVariant& variant);
   // Through it parameters are read and written.
@@ -127,12 +126,15 @@ class Session {
   [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;
   // The result of a variant that does not fit; none where it does, or where all do.
   [[nodiscard]] std::optional<PlanResult> plan_variant(const Policy& policy, const StepVariant& variant,
-                                                       PlannerOptions& planner);
+                                                       PlanningContext& planner);
   [[nodiscard]] std::optional<PlanResult> plan_variants(const Policy& policy, const std::vector<StepVariant>& variants,
-                                                        PlannerOptions planner);
+                                                        PlanningContext planner);
+  [[nodiscard]] std::optional<PlanResult> plan_evaluation(const Policy& policy, std::vector<StepVariant> variants,
+                                                          const PlanningContext& planner);
+  // The same with other options where the first ones leave something too small.
+  [[nodiscard]] std::optional<PlanResult> plan_all(const std::vector<StepVariant>& variants);
   // The batches in which that many samples are evaluated.
   [[nodiscard]] std::vector<std::int64_t> pieces(std::int64_t samples) const;
-  void reserve(const StepVariant& variant, PlannerOptions& planner);
   // The one that is planned first.
   [[nodiscard]] StepVariant lead_of(const std::vector<StepVariant>& variants) const;
   // Memory for the largest variant, and an executor for each.
@@ -140,8 +142,7 @@ class Session {
 
   NetworkPtr network_;
   SessionOptions options_;
-  std::unique_ptr<Backend> backend_;
-  std::shared_ptr<MeasuredCost> measured_;  // null: costs were given, or are modelled
+  std::unique_ptr<Target> target_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;

@@ -165,7 +165,7 @@ TEST(ProfileFile, SavingAddsToIt) {
   merged.task_seconds.insert(*first.task_seconds.begin());
   expect_equal(read[0], merged);
   expect_equal(read[1], other);
-  EXPECT_EQ(load_profile(path)->task_seconds(step, TaskId(0), 0),
+  EXPECT_EQ(ProfileModel(read_profiles(path)).task_seconds(step, TaskId(0), 0),
             merged.task_seconds.at(signature_of(step, TaskId(0), 0)));
   std::filesystem::remove(path);
 }
@@ -196,7 +196,7 @@ TEST(ProfileFile, RefusesWhatIsNone) {
     EXPECT_NE(error(bad), "") << bad.substr(0, 80);
     EXPECT_EQ(error(bad).find('\n'), std::string::npos);
   }
-  EXPECT_THROW(static_cast<void>(load_profile("/nowhere/profile.json")), Error);
+  EXPECT_THROW(static_cast<void>(read_profiles("/nowhere/profile.json")), Error);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
         options.memory[Tier::device] = floor - Bytes(kAlignment);
         const PlanResult below = plan(policy, rules, options);
         EXPECT_FALSE(below.plan) << policy << " below its floor of " << floor.count();
-        EXPECT_EQ(below.floor, floor);
+        EXPECT_EQ(below.floor[Tier::device], floor);
         EXPECT_FALSE(below.bottleneck_task.empty());
       }
     }

@@ -22,7 +22,7 @@ Need g_need = nullptr;  // a policy is a plain function
 constexpr std::int64_t kBase = 1LL << 40;
 
 // Has a plan where the need of the batch fits.
-PlanResult plan_by_need(Step step, const CostModel& cost, const PlannerOptions& options) {
+PlanResult plan_by_need(Step step, const CostModel& cost, const PlanningContext& options) {
   const Bytes floor(kBase + g_need(step.options.batch));
   PlanResult result = find_policy("liveness").plan(std::move(step), cost, {});
   result.floor[Tier::device] = floor;

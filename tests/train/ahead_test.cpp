@@ -12,14 +12,18 @@ SessionOptions options_for(std::int64_t sub_batch, bool exact) {
   SessionOptions options;
   options.backend = "reference";
   options.optimizer.kind = OptimizerKind::sgd;
-  options.planner.sub_batch = sub_batch;
-  options.planner.allowed = sub_batch == 0 ? Numerics::identical : exact ? Numerics::reordered : Numerics::changed;
-  options.planner.exact_batch_norm = exact;
+  if (sub_batch > 0)
+    options.planner.batch = SubBatches{
+        .allowed = exact ? Numerics::reordered : Numerics::changed, .exact_batch_norm = exact, .samples = sub_batch};
   return options;
 }
 
+std::unique_ptr<Target> recording_target() {
+  return std::make_unique<Target>(std::make_unique<RecordingBackend>(1), CostRequest{});
+}
+
 SessionPtr open_recorded(const SessionOptions& options, const std::vector<StepVariant>& variants = {{kBatch, true}}) {
-  auto opened = Session::open(small_network(), variants, options, std::make_unique<RecordingBackend>(1));
+  auto opened = Session::open(small_network(), variants, options, recording_target());
   return std::move(std::get<SessionPtr>(opened));
 }
 
@@ -67,7 +71,7 @@ TEST(InputsAhead, StayWithinTheBudget) {
       const Bytes all = open_recorded(options)->arena_bytes();
       for (const Bytes less : {Bytes(), Bytes(256), Bytes(1024), Bytes(4096)}) {
         options.planner.memory[Tier::device] = all - less;
-        auto opened = Session::open(small_network(), {{kBatch, true}}, options, std::make_unique<RecordingBackend>(1));
+        auto opened = Session::open(small_network(), {{kBatch, true}}, options, recording_target());
         if (std::holds_alternative<PlanResult>(opened)) continue;
         Session& session = *std::get<SessionPtr>(opened);
         EXPECT_LE(session.arena_bytes(), *options.planner.memory[Tier::device]);

@@ -92,9 +92,11 @@ TEST(SessionTiers, TheCostModelIsAnOption) {
   options.executor.link_bytes_per_second = 1e9;
   const test::SessionPtr throttled = test::open_session(small_network(), {{4, true}}, options);
   EXPECT_NEAR(throttled->cost().copy_seconds(Bytes(1'000'000'000), Tier::device, Tier::host), 1, 0.01);
-  options.cost = std::make_shared<Counting>();
-  const test::SessionPtr given = test::open_session(small_network(), {{4, true}}, options);
-  EXPECT_EQ(&given->cost(), options.cost.get());
+  const auto counting = std::make_shared<const Counting>();
+  auto opened = Session::open(
+      small_network(), {{4, true}}, options,
+      std::make_unique<Target>(make_backend(options.backend, options.threads), CostChoice{.model = counting}));
+  EXPECT_EQ(&std::get<test::SessionPtr>(opened)->cost(), counting.get());
 }
 
 }  // namespace

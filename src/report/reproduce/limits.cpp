@@ -33,54 +33,61 @@ constexpr std::array<Batches, 6> kTable5{{{"AlexNet", {768, 768, 1024, 1408, 179
                                           {"ResNet101", {16, 48, 16, 80, 256}},
                                           {"ResNet152", {16, 32, 16, 48, 176}}}};
 
+constexpr std::string_view kDeepModel = "resnet:6,32,?,6";
+
+FitResult deepest(std::string_view policy, Rules rules, std::int64_t batch) {
+  const DeviceModel cost(find_device("k40c").rates());
+  Setting setting = in_device("", policy, rules);
+  setting.batch = batch;
+  FitProblem problem{{}, &find_policy(policy), &cost, setting.options, kMostResidualUnits};
+  problem.build = [&](std::int64_t n) {
+    Workbench once;  // networks of a search are not asked for again
+    const std::string name = with_unknown(kDeepModel, n);
+    setting.model = name;
+    return once.step(setting);
+  };
+  return largest_fit(problem);
+}
+
+std::int64_t depth_of(const FitResult& fit) {
+  return fit.size > 0 ? residual_depth(with_unknown(kDeepModel, fit.size)) : 0;
+}
+
+Series depths_by_policy(Report& report) {
+  Series series{"table4", {"policy", "rules", "n3", "depth", "host_gib", "plans", "search_seconds"}, {}, true};
+  for (const auto& [policy, rules] :
+       {std::pair("superneurons", Rules::superneurons), std::pair("superneurons", Rules::minimal),
+        std::pair("liveness", Rules::superneurons), std::pair("liveness", Rules::minimal)}) {
+    const FitResult fit = deepest(policy, rules, 16);
+    const auto depth = static_cast<double>(depth_of(fit));
+    if (std::string_view(policy) == "superneurons")
+      report.modelled(fmt::format("SuperNeurons, rules {}", rules_name(rules)), "depth", 1920, depth, 0, 1);
+    else
+      report.only_ours(fmt::format("liveness alone, rules {}", rules_name(rules)), "depth", depth, 0, 2);
+    series.rows.push_back(
+        {policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth_of(fit)),
+         fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).peak[Tier::host])) : "-",
+         fmt::format("{}", fit.plans),
+         fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
+  }
+  return series;
+}
+
 }  // namespace
 
 Report table4(Workbench& bench) {
   Report report;
   report.setting =
       "resnet:6,32,n,6 (v1.5, 224x224) at batch 16, momentum, 12 GiB, host memory unlimited; depth 3 (44 + n) + 2";
-  constexpr std::string_view model = "resnet:6,32,?,6";
-  const DeviceModel cost(find_device("k40c").rates());
-  const auto deepest = [&](std::string_view policy, Rules rules, std::int64_t batch) {
-    Setting setting = in_device("", policy, rules);
-    setting.batch = batch;
-    FitProblem problem{{}, &find_policy(policy), &cost, setting.options, kMostResidualUnits};
-    problem.build = [&](std::int64_t n) {
-      Workbench once;  // networks of a search are not asked for again
-      const std::string name = with_unknown(model, n);
-      setting.model = name;
-      return once.step(setting);
-    };
-    return largest_fit(problem);
-  };
-  Series series{"table4", {"policy", "rules", "n3", "depth", "host_gib", "plans", "search_seconds"}, {}, true};
-  for (const auto& [policy, rules] :
-       {std::pair("superneurons", Rules::superneurons), std::pair("superneurons", Rules::minimal),
-        std::pair("liveness", Rules::superneurons), std::pair("liveness", Rules::minimal)}) {
-    const FitResult fit = deepest(policy, rules, 16);
-    const std::int64_t depth = fit.size > 0 ? residual_depth(with_unknown(model, fit.size)) : 0;
-    if (std::string_view(policy) == "superneurons")
-      report.modelled(fmt::format("SuperNeurons, rules {}", rules_name(rules)), "depth", 1920,
-                      static_cast<double>(depth), 0, 1);
-    else
-      report.only_ours(fmt::format("liveness alone, rules {}", rules_name(rules)), "depth", static_cast<double>(depth),
-                       0, 2);
-    series.rows.push_back(
-        {policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth),
-         fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).peak[Tier::host])) : "-",
-         fmt::format("{}", fit.plans),
-         fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
-  }
+  report.series.push_back(depths_by_policy(report));
   Setting paper = in_device("resnet:6,32,596,6", "superneurons", Rules::superneurons);
   paper.batch = 16;
   report.only_ours("floor at the paper's depth (n = 596: 1922)", "GiB",
                    gibibytes(bench.plan(paper).result.floor[Tier::device]), 2, 1);
   report.only_ours("parameters at that depth, once", "GiB",
-                   gibibytes(bytes_of({bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
-  report.remarked(
-      "SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
-      static_cast<double>(residual_depth(with_unknown(model, deepest("superneurons", Rules::superneurons, 1).size))), 0,
-      3);
+                   gibibytes(bytes_of(Shape{bench.network(paper.model)->parameter_count()}, DataType::f32)), 2, 1);
+  report.remarked("SuperNeurons at batch 1, rules superneurons", "depth", "up to 2500",
+                  static_cast<double>(depth_of(deepest("superneurons", Rules::superneurons, 1))), 0, 3);
   report.notes = {
       "By the formula no n gives 1920 (n would be 595.3); 596 gives 1922. What bounds the depth here is parameters, "
       "their "
@@ -92,7 +99,6 @@ Report table4(Workbench& bench) {
       "In the paper: Caffe 148, Torch 152, MXNet 480, TensorFlow 592.",
       "The abstract's ResNet2500 with 10^4 basic layers; the evaluation speaks of 2500 residual units, which would be "
       "more layers."};
-  report.series.push_back(std::move(series));
   return report;
 }
 

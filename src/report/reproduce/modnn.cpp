@@ -74,6 +74,41 @@ Bytes floor_bytes(const Step& round) {
   return resident + largest;
 }
 
+// One network of Figure 6, in GB.
+struct MemoryOf {
+  double ideal, bound;        // the paper's classes of tensors
+  double all, merged, least;  // all classes: as they are, in place, and the least that will do
+};
+
+MemoryOf memory_of(Workbench& bench, const Trained& network) {
+  Setting one = setting_of(network, "modnn");
+  one.batch = 1;
+  one.part = Part::later_round;
+  return {.ideal = gigabytes(ideal_bytes(bench.step(setting_of(network, "modnn")))),
+          .bound = gigabytes(floor_bytes(bench.step(one))),
+          .all = gigabytes(bench.plan(setting_of(network, "baseline")).result.floor[Tier::device]),
+          .merged = gigabytes(bench.plan(setting_of(network, "inplace")).result.floor[Tier::device]),
+          .least = gigabytes(bench.plan(setting_of(network, "modnn")).result.floor[Tier::device])};
+}
+
+double million_parameters(const Network& network) {
+  double sum = 0;
+  for (const Parameter& parameter : network.parameters) sum += static_cast<double>(parameter.shape.elements()) / 1e6;
+  return sum;
+}
+
+std::vector<std::string> figure6_notes(double parameters) {
+  return {
+      "The figure's bars carry no numbers; 50 times on average (up to, in the abstract), 100 GB and 1.4 GB are in the "
+      "text.",
+      "The paper does not say whether ReLU has an output of its own. With it, twice what it prints; in place, close to "
+      "it.",
+      fmt::format("The paper does not say which layers VGG-101 has; ours adds convolutions to each stage of VGG-19 and "
+                  "has {:.0f} "
+                  "million parameters, where 1.4 GB leaves room for at most 175 million.",
+                  parameters)};
+}
+
 Report figure6(Workbench& bench) {
   Report report;
   report.setting =
@@ -89,47 +124,30 @@ Report figure6(Workbench& bench) {
                 {},
                 true};
   std::vector<double> times, all_times, merged_times;
-  double deepest = 0, deepest_bound = 0, deepest_merged = 0, parameters = 0;
+  MemoryOf deepest{};
+  double parameters = 0;
   for (const Trained& network : kNetworks) {
-    Setting one = setting_of(network, "modnn");
-    one.batch = 1;
-    one.part = Part::later_round;
-    const double ideal = gigabytes(ideal_bytes(bench.step(setting_of(network, "modnn"))));
-    const double bound = gigabytes(floor_bytes(bench.step(one)));
-    const double all = gigabytes(bench.plan(setting_of(network, "baseline")).result.floor[Tier::device]);
-    const double merged = gigabytes(bench.plan(setting_of(network, "inplace")).result.floor[Tier::device]);
-    const double least = gigabytes(bench.plan(setting_of(network, "modnn")).result.floor[Tier::device]);
-    times.push_back(ideal / bound);
-    all_times.push_back(all / least);
-    merged_times.push_back(merged / least);
+    const MemoryOf memory = memory_of(bench, network);
+    times.push_back(memory.ideal / memory.bound);
+    all_times.push_back(memory.all / memory.least);
+    merged_times.push_back(memory.merged / memory.least);
     if (network.name == "VGG-101") {
-      deepest = ideal;
-      deepest_bound = bound;
-      deepest_merged = merged;
-      for (const Parameter& parameter : bench.network(network.model)->parameters)
-        parameters += static_cast<double>(parameter.shape.elements()) / 1e6;
+      deepest = memory;
+      parameters = million_parameters(*bench.network(network.model));
     }
-    series.rows.push_back({std::string(network.name), fmt::format("{}", network.batch), fmt::format("{:.1f}", ideal),
-                           fmt::format("{:.2f}", bound), fmt::format("{:.0f}", times.back()),
-                           fmt::format("{:.1f}", all), fmt::format("{:.2f}", least),
-                           fmt::format("{:.0f}", all_times.back()), fmt::format("{:.1f}", merged),
-                           fmt::format("{:.0f}", merged_times.back())});
+    series.rows.push_back({std::string(network.name), fmt::format("{}", network.batch),
+                           fmt::format("{:.1f}", memory.ideal), fmt::format("{:.2f}", memory.bound),
+                           fmt::format("{:.0f}", times.back()), fmt::format("{:.1f}", memory.all),
+                           fmt::format("{:.2f}", memory.least), fmt::format("{:.0f}", all_times.back()),
+                           fmt::format("{:.1f}", memory.merged), fmt::format("{:.0f}", merged_times.back())});
   }
   report.modelled("ideal over lower bound, on average", "times", 50, mean(times), 0, 1);
   report.only_ours("the same over all classes, momentum included", "times", mean(all_times), 0, 1);
   report.only_ours("the same, results in place in the ideal too", "times", mean(merged_times), 0, 1);
-  report.remarked("VGG-101, ideal", "GB", "nearly 100", deepest, 0, 2);
-  report.remarked("VGG-101, ideal, in place, all classes", "GB", "nearly 100", deepest_merged, 0, 2);
-  report.modelled("VGG-101, lower bound", "GB", 1.4, deepest_bound, 2, 3);
-  report.notes = {
-      "The figure's bars carry no numbers; 50 times on average (up to, in the abstract), 100 GB and 1.4 GB are in the "
-      "text.",
-      "The paper does not say whether ReLU has an output of its own. With it, twice what it prints; in place, close to "
-      "it.",
-      fmt::format("The paper does not say which layers VGG-101 has; ours adds convolutions to each stage of VGG-19 and "
-                  "has {:.0f} "
-                  "million parameters, where 1.4 GB leaves room for at most 175 million.",
-                  parameters)};
+  report.remarked("VGG-101, ideal", "GB", "nearly 100", deepest.ideal, 0, 2);
+  report.remarked("VGG-101, ideal, in place, all classes", "GB", "nearly 100", deepest.merged, 0, 2);
+  report.modelled("VGG-101, lower bound", "GB", 1.4, deepest.bound, 2, 3);
+  report.notes = figure6_notes(parameters);
   report.series.push_back(std::move(series));
   return report;
 }
@@ -159,6 +177,53 @@ Planned plan_vdnn(Workbench& bench, const Trained& network, std::string_view pol
   return best;
 }
 
+// One network in 12 GB.
+struct Race {
+  double ideal;
+  Planned modnn, all, conv;
+};
+
+std::vector<std::string> figure7_row(const Trained& network, const Race& race) {
+  std::vector<std::string> row{std::string(network.name), fmt::format("{:.2f}", race.ideal)};
+  for (const Planned* const planned : {&race.modnn, &race.all, &race.conv}) {
+    row.push_back(planned->fits() ? fmt::format("{:.2f}", planned->seconds) : "does not fit");
+    row.push_back(planned->fits() ? fmt::format("{:.1f}", more_percent(planned->seconds, race.ideal)) : "");
+    if (planned == &race.modnn)
+      row.push_back(planned->fits() ? fmt::format("{}", sub_batch_of(*planned->result.plan)) : "");
+    row.push_back(planned->fits() ? fmt::format("{:.1f}", gigabytes(moved(*planned))) : "");
+  }
+  return row;
+}
+
+// What the networks of Figure 7 come to.
+struct Losses {
+  std::vector<double> modnn, all, conv;             // percent beyond the ideal
+  std::vector<double> share_of_all, share_of_conv;  // of vDNN's bytes that moDNN moves
+  Bytes ours, theirs;
+
+  void add(const Race& race) {
+    modnn.push_back(more_percent(race.modnn.seconds, race.ideal));
+    all.push_back(more_percent(race.all.seconds, race.ideal));
+    conv.push_back(more_percent(race.conv.seconds, race.ideal));
+    const auto share = [&](const Planned& other) {
+      return static_cast<double>(moved(race.modnn).count()) / static_cast<double>(moved(other).count());
+    };
+    share_of_all.push_back(share(race.all));
+    share_of_conv.push_back(share(race.conv));
+    ours += moved(race.modnn);
+    theirs += moved(race.all);
+  }
+  void report_to(Report& report) const {
+    report.modelled("moDNN, loss on average", "%", 8, mean(modnn), 1, 1);
+    report.modelled("vDNN, loss on average", "%", 40, mean(all), 1, 2);
+    report.only_ours("vDNN of convolutions only, loss on average", "%", mean(conv), 1, 2);
+    report.modelled("vDNN's bytes over moDNN's, by the mean share", "times", 5, 1 / mean(share_of_all), 1, 3);
+    report.only_ours("the same, all networks added up", "times",
+                     static_cast<double>(theirs.count()) / static_cast<double>(ours.count()), 1, 3);
+    report.only_ours("the same against convolutions only, mean share", "times", 1 / mean(share_of_conv), 1, 3);
+  }
+};
+
 Report figure7(Workbench& bench) {
   Report report;
   report.setting =
@@ -172,42 +237,17 @@ Report figure7(Workbench& bench) {
                  "conv s", "loss %", "moved GB"},
                 {},
                 true};
-  std::vector<double> loss, vdnn_loss, conv_loss, shares, conv_shares;
-  Bytes ours, theirs;
+  Losses losses;
   for (const Trained& network : kNetworks) {
-    const double ideal = ideal_of(bench, network);
-    const Planned modnn = bench.plan(setting_of(network, "modnn", Bytes(kDeviceMemory)));
-    const Planned all = plan_vdnn(bench, network, "vdnn-all", Bytes(kDeviceMemory));
-    const Planned conv = plan_vdnn(bench, network, "vdnn-conv", Bytes(kDeviceMemory));
-    std::vector<std::string> row{std::string(network.name), fmt::format("{:.2f}", ideal)};
-    const auto add = [&](const Planned& planned, bool sub_batch) {
-      row.push_back(planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "does not fit");
-      row.push_back(planned.fits() ? fmt::format("{:.1f}", more_percent(planned.seconds, ideal)) : "");
-      if (sub_batch) row.push_back(planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "");
-      row.push_back(planned.fits() ? fmt::format("{:.1f}", gigabytes(moved(planned))) : "");
-    };
-    add(modnn, true);
-    add(all, false);
-    add(conv, false);
-    series.rows.push_back(std::move(row));
-    loss.push_back(more_percent(modnn.seconds, ideal));
-    vdnn_loss.push_back(more_percent(all.seconds, ideal));
-    conv_loss.push_back(more_percent(conv.seconds, ideal));
-    const auto share = [&](const Planned& other) {
-      return static_cast<double>(moved(modnn).count()) / static_cast<double>(moved(other).count());
-    };
-    shares.push_back(share(all));
-    conv_shares.push_back(share(conv));
-    ours += moved(modnn);
-    theirs += moved(all);
+    const Bytes memory(kDeviceMemory);
+    const Race race{.ideal = ideal_of(bench, network),
+                    .modnn = bench.plan(setting_of(network, "modnn", memory)),
+                    .all = plan_vdnn(bench, network, "vdnn-all", memory),
+                    .conv = plan_vdnn(bench, network, "vdnn-conv", memory)};
+    series.rows.push_back(figure7_row(network, race));
+    losses.add(race);
   }
-  report.modelled("moDNN, loss on average", "%", 8, mean(loss), 1, 1);
-  report.modelled("vDNN, loss on average", "%", 40, mean(vdnn_loss), 1, 2);
-  report.only_ours("vDNN of convolutions only, loss on average", "%", mean(conv_loss), 1, 2);
-  report.modelled("vDNN's bytes over moDNN's, by the mean share", "times", 5, 1 / mean(shares), 1, 3);
-  report.only_ours("the same, all networks added up", "times",
-                   static_cast<double>(theirs.count()) / static_cast<double>(ours.count()), 1, 3);
-  report.only_ours("the same against convolutions only, mean share", "times", 1 / mean(conv_shares), 1, 3);
+  losses.report_to(report);
   report.notes = {
       "Bars without numbers; 8%, 40% and 5 times are in the text. Loss is time beyond the ideal.",
       "The paper's vDNN is measured and carries what a real one costs in synchronization; ours loses only what waiting "
@@ -224,6 +264,59 @@ Report figure7(Workbench& bench) {
   return report;
 }
 
+// The three at one budget.
+struct Contest {
+  Planned modnn, vdnn, plus;
+};
+
+Contest contest_at(Workbench& bench, const Trained& network, Bytes memory) {
+  Planned vdnn = plan_vdnn(bench, network, "vdnn-conv", memory);
+  Planned all = plan_vdnn(bench, network, "vdnn-all", memory);
+  if (all.fits() && (!vdnn.fits() || all.seconds < vdnn.seconds)) vdnn = std::move(all);
+  return {.modnn = bench.plan(setting_of(network, "modnn", memory)),
+          .vdnn = std::move(vdnn),
+          .plus = bench.plan(setting_of(network, "vdnn+", memory))};
+}
+
+std::vector<std::string> figure8_row(const Trained& network, Bytes memory, const Contest& contest) {
+  const auto seconds = [](const Planned& planned) {
+    return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-";
+  };
+  const auto samples = [](const Planned& planned) {
+    return planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "-";
+  };
+  return {std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)),
+          seconds(contest.modnn),    samples(contest.modnn),
+          seconds(contest.vdnn),     seconds(contest.plus),
+          samples(contest.plus)};
+}
+
+// What all budgets of Figure 8 come to.
+struct Tally {
+  int points = 0, modnn = 0, vdnn = 0, plus = 0, slower = 0;
+  double worst = 0;
+
+  void add(const Contest& contest) {
+    ++points;
+    modnn += contest.modnn.fits() ? 1 : 0;
+    vdnn += contest.vdnn.fits() ? 1 : 0;
+    plus += contest.plus.fits() ? 1 : 0;
+    double other = contest.modnn.seconds;
+    for (const Planned* const planned : {&contest.vdnn, &contest.plus})
+      if (planned->fits()) other = std::min(other, planned->seconds);
+    slower += other < contest.modnn.seconds ? 1 : 0;
+    worst = std::max(worst, more_percent(contest.modnn.seconds, other));
+  }
+  void report_to(Report& report) const {
+    const std::string of_all = fmt::format("of {}", points);
+    report.remarked("budgets that moDNN fits into", of_all, "all", modnn, 0);
+    report.only_ours("budgets that vDNN fits into", of_all, vdnn, 0);
+    report.only_ours("budgets that vDNN+ fits into", of_all, plus, 0);
+    report.remarked("budgets at which moDNN is slower than either", of_all, "none", slower, 0, 1);
+    report.remarked("the most by which it is slower", "%", "never", worst, 1, 1);
+  }
+};
+
 Report figure8(Workbench& bench) {
   Report report;
   report.setting =
@@ -235,45 +328,20 @@ Report figure8(Workbench& bench) {
   Series series{
       "figure8", {"network", "memory GB", "moDNN s", "sub-batch", "vDNN s", "vDNN+ s", "sub-batch"}, {}, true};
   constexpr int kPoints = 8;
-  int planned_points = 0, points = 0, slower = 0, vdnn_points = 0, plus_points = 0;
-  double worst = 0;
+  Tally tally;
   for (const Trained& network : kNetworks) {
     const double low = static_cast<double>(bench.plan(setting_of(network, "modnn")).result.floor[Tier::device].count());
     const double high =
         static_cast<double>(bench.plan(setting_of(network, "liveness")).summary.peak[Tier::device].count());
     for (int point = 0; point <= kPoints; ++point) {
-      const auto exact =
-          static_cast<std::int64_t>(std::llround(low * std::pow(high / low, static_cast<double>(point) / kPoints)));
-      const Bytes memory(exact);
-      const Planned modnn = bench.plan(setting_of(network, "modnn", memory));
-      const Planned plus = bench.plan(setting_of(network, "vdnn+", memory));
-      Planned vdnn = plan_vdnn(bench, network, "vdnn-conv", memory);
-      Planned all = plan_vdnn(bench, network, "vdnn-all", memory);
-      if (all.fits() && (!vdnn.fits() || all.seconds < vdnn.seconds)) vdnn = std::move(all);
-      const auto seconds = [](const Planned& planned) {
-        return planned.fits() ? fmt::format("{:.2f}", planned.seconds) : "-";
-      };
-      const auto samples = [](const Planned& planned) {
-        return planned.fits() ? fmt::format("{}", sub_batch_of(*planned.result.plan)) : "-";
-      };
-      series.rows.push_back({std::string(network.name), fmt::format("{:.2f}", gigabytes(memory)), seconds(modnn),
-                             samples(modnn), seconds(vdnn), seconds(plus), samples(plus)});
-      ++points;
-      planned_points += modnn.fits() ? 1 : 0;
-      vdnn_points += vdnn.fits() ? 1 : 0;
-      plus_points += plus.fits() ? 1 : 0;
-      double other = modnn.seconds;
-      for (const Planned* planned : std::array<const Planned*, 2>{&vdnn, &plus})
-        if (planned->fits()) other = std::min(other, planned->seconds);
-      slower += other < modnn.seconds ? 1 : 0;
-      worst = std::max(worst, more_percent(modnn.seconds, other));
+      const double exact = low * std::pow(high / low, static_cast<double>(point) / kPoints);
+      const Bytes memory(static_cast<std::int64_t>(std::llround(exact)));
+      const Contest contest = contest_at(bench, network, memory);
+      series.rows.push_back(figure8_row(network, memory, contest));
+      tally.add(contest);
     }
   }
-  report.remarked("budgets that moDNN fits into", fmt::format("of {}", points), "all", planned_points, 0);
-  report.only_ours("budgets that vDNN fits into", fmt::format("of {}", points), vdnn_points, 0);
-  report.only_ours("budgets that vDNN+ fits into", fmt::format("of {}", points), plus_points, 0);
-  report.remarked("budgets at which moDNN is slower than either", fmt::format("of {}", points), "none", slower, 0, 1);
-  report.remarked("the most by which it is slower", "%", "never", worst, 1, 1);
+  tally.report_to(report);
   report.notes = {
       "The curves carry no numbers; the text says that moDNN is always better than both. Where vDNN just fits, it has "
       "all of the step "

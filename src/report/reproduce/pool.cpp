@@ -18,7 +18,7 @@ std::int64_t pairs_of(const Plan& plan) {
   for (const Residency& stay : phase.residencies)
     if (!phase.step->storage(stay.storage).persistent) ++pairs;
   for (const Op& op : phase.ops)
-    if (op.is_run() && !phase.step->algorithms_of(op.task)[op.algorithm].workspace.is_zero()) ++pairs;
+    if (op.is_run() && !workspace_bytes(*phase.step, op.run()).is_zero()) ++pairs;
   return pairs;
 }
 

@@ -13,6 +13,48 @@ PlannerOptions always(Recompute recompute) {
   return options;
 }
 
+struct Curve {
+  std::string_view name, policy;
+};
+constexpr Curve kCurves[] = {
+    {"baseline", "baseline"}, {"liveness", "liveness"}, {"offload", "offload"}, {"cost-aware", "superneurons"}};
+
+// By curve.
+using Summaries = std::array<PlanSummary, std::size(kCurves)>;
+
+void count_peaks(const Summaries& summaries, Report& report) {
+  const auto& [baseline, liveness, offload, recompute] = summaries;
+  report.counted("baseline, data tensors", "tensors", 36, baseline.data_tensors, 0);
+  report.counted("baseline, peak", "MB", 2189.437, mebibytes(baseline.peak_data_bytes), 3);
+  report.counted("liveness, peak", "MB", 1489.355, mebibytes(liveness.peak_data_bytes), 3);
+  report.counted("liveness, step of the peak", "", 32, liveness.peak_step, 0);
+  report.counted("liveness, tensors at the peak", "tensors", 17, liveness.live_data_tensors_at_peak, 0);
+  report.only_ours("liveness, most tensors at one step", "tensors", liveness.max_live_data_tensors, 0, 1);
+  report.counted("offload, peak", "MB", 1132.155, mebibytes(offload.peak_data_bytes), 3, 2);
+  report.counted("offload, step of the peak", "", 39, offload.peak_step, 0);
+  report.counted("offload, tensors at the peak", "tensors", 9, offload.live_data_tensors_at_peak, 0);
+  report.counted("cost-aware, peak", "MB", 886, mebibytes(recompute.peak_data_bytes), 0);
+  report.counted("cost-aware, step of the peak", "", 44, recompute.peak_step, 0);
+  report.counted("max(l_i), the held checkpoint counted", "MB", 886.385, mebibytes(recompute.peak_data_bytes), 3, 3);
+}
+
+Series curves_by_step(const Summaries& summaries) {
+  Series series{"figure10_steps", {"step"}, {}, false};
+  for (const Curve& curve : kCurves) {
+    series.columns.push_back(fmt::format("{}_mib", curve.name));
+    series.columns.push_back(fmt::format("{}_tensors", curve.name));
+  }
+  for (std::size_t i = 0; i < summaries.front().steps.size(); ++i) {
+    std::vector<std::string> row{fmt::format("{}", i + 1)};
+    for (const PlanSummary& summary : summaries) {
+      row.push_back(fmt::format("{:.4f}", mebibytes(summary.steps[i].live_data_bytes)));
+      row.push_back(fmt::format("{}", summary.steps[i].live_data_tensors));
+    }
+    series.rows.push_back(std::move(row));
+  }
+  return series;
+}
+
 }  // namespace
 
 Report table1(Workbench& bench) {
@@ -49,30 +91,15 @@ Report table1(Workbench& bench) {
 Report figure10(Workbench& bench) {
   Report report;
   report.setting = "AlexNet at batch 200: 23 layers, steps 1 to 46; data tensors only, MB is MiB";
-  struct Curve {
-    std::string_view name, policy;
-  };
-  constexpr Curve curves[] = {
-      {"baseline", "baseline"}, {"liveness", "liveness"}, {"offload", "offload"}, {"cost-aware", "superneurons"}};
-  std::vector<PlanSummary> summaries;
-  for (const Curve& curve : curves)
-    summaries.push_back(
-        bench.plan({.model = "alexnet", .batch = 200, .policy = curve.policy, .options = always(Recompute::cost_aware)})
-            .summary);
-  const PlanSummary &baseline = summaries[0], &liveness = summaries[1], &offload = summaries[2],
-                    &recompute = summaries[3];
-  report.counted("baseline, data tensors", "tensors", 36, baseline.data_tensors, 0);
-  report.counted("baseline, peak", "MB", 2189.437, mebibytes(baseline.peak_data_bytes), 3);
-  report.counted("liveness, peak", "MB", 1489.355, mebibytes(liveness.peak_data_bytes), 3);
-  report.counted("liveness, step of the peak", "", 32, liveness.peak_step, 0);
-  report.counted("liveness, tensors at the peak", "tensors", 17, liveness.live_data_tensors_at_peak, 0);
-  report.only_ours("liveness, most tensors at one step", "tensors", liveness.max_live_data_tensors, 0, 1);
-  report.counted("offload, peak", "MB", 1132.155, mebibytes(offload.peak_data_bytes), 3, 2);
-  report.counted("offload, step of the peak", "", 39, offload.peak_step, 0);
-  report.counted("offload, tensors at the peak", "tensors", 9, offload.live_data_tensors_at_peak, 0);
-  report.counted("cost-aware, peak", "MB", 886, mebibytes(recompute.peak_data_bytes), 0);
-  report.counted("cost-aware, step of the peak", "", 44, recompute.peak_step, 0);
-  report.counted("max(l_i), the held checkpoint counted", "MB", 886.385, mebibytes(recompute.peak_data_bytes), 3, 3);
+  Summaries summaries;
+  for (std::size_t i = 0; i < summaries.size(); ++i)
+    summaries[i] = bench
+                       .plan({.model = "alexnet",
+                              .batch = 200,
+                              .policy = kCurves[i].policy,
+                              .options = always(Recompute::cost_aware)})
+                       .summary;
+  count_peaks(summaries, report);
   report.notes = {
       "The text says liveness uses up to 17 tensors: that is the count at the step with the most bytes. The most "
       "tensors are "
@@ -83,20 +110,7 @@ Report figure10(Workbench& bench) {
       "The plan's peak at LRN1's backward counts the checkpoint that is held for its segment; LRN1's own distinct "
       "tensors are "
       "a quarter less. The last 0.155 MB are unexplained, as in the offload row."};
-  Series series{"figure10_steps", {"step"}, {}, false};
-  for (const Curve& curve : curves) {
-    series.columns.push_back(fmt::format("{}_mib", curve.name));
-    series.columns.push_back(fmt::format("{}_tensors", curve.name));
-  }
-  for (std::size_t i = 0; i < liveness.steps.size(); ++i) {
-    std::vector<std::string> row{fmt::format("{}", i + 1)};
-    for (const PlanSummary& summary : summaries) {
-      row.push_back(fmt::format("{:.4f}", mebibytes(summary.steps[i].live_data_bytes)));
-      row.push_back(fmt::format("{}", summary.steps[i].live_data_tensors));
-    }
-    series.rows.push_back(std::move(row));
-  }
-  report.series.push_back(std::move(series));
+  report.series.push_back(curves_by_step(summaries));
   return report;
 }
 

@@ -57,8 +57,8 @@ Step Workbench::step(const Setting& setting) {
 Planned Workbench::plan(const Setting& setting) {
   const DeviceModel cost(find_device(setting.device).rates());
   Planned outcome;
-  PlannerOptions options = setting.options;
-  if (options.allowed != Numerics::identical)
+  PlanningContext options = setting.options;
+  if (allowed_by(options.batch) != Numerics::identical)
     options.cut = [&](std::int64_t samples, Part part) {
       Setting cut = setting;
       cut.batch = samples;
@@ -68,7 +68,7 @@ Planned Workbench::plan(const Setting& setting) {
   outcome.result = make_plan(find_policy(setting.policy), step(setting), cost, options);
   if (!outcome.fits()) return outcome;
   outcome.summary = summarize(*outcome.result.plan);
-  outcome.seconds = simulate(*outcome.result.plan, cost).seconds;
+  outcome.seconds = *outcome.result.seconds;
   return outcome;
 }
 

@@ -27,15 +27,14 @@ Report figure12(Workbench& bench) {
       std::int64_t tasks = 0, fastest = 0;
       Bytes given, wanted;
       for (const Op& op : phase.ops) {
-        if
-          !(op.is_run() || phase.step->algorithms_of(op.task).size() < 2) continue;
-        const auto& algorithms = phase.step->algorithms_of(op.task);
-        const Algorithm &used = algorithms[op.algorithm], &best = algorithms[0];
+        if (!op.is_run() || phase.step->algorithms_of(op.run().task).size() < 2) continue;
+        const auto& algorithms = phase.step->algorithms_of(op.run().task);
+        const Algorithm &used = algorithms[op.run().algorithm], &best = algorithms[0];
         ++tasks;
-        if (op.algorithm == 0) ++fastest;
+        if (op.run().algorithm == 0) ++fastest;
         given += used.workspace;
         wanted += best.workspace;
-        chosen.rows.push_back({fmt::format("{}", batch), task_name(*phase.step, op.task), used.name,
+        chosen.rows.push_back({fmt::format("{}", batch), task_name(*phase.step, op.run().task), used.name,
                                fmt::format("{:.1f}", mebibytes(used.workspace)), best.name,
                                fmt::format("{:.1f}", mebibytes(best.workspace))});
       }

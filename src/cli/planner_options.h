@@ -1,0 +1,37 @@
+// How to plan: the policy, what it can be told, and what it may do to the batch.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "planner/policy.h"
+
+namespace tide {
+
+struct PlannerArguments {
+  std::string policy = "auto";
+  std::string parameters = "auto";
+  std::int64_t sub_batch = 0;
+  std::string allow = "identical";
+  std::string batch_norm = "plain";
+  void add_to(CLI::App& app, bool with_policy = true);
+  // With the budgets.
+  [[nodiscard]] PlannerOptions options(const PerTier<std::optional<Bytes>>& budgets) const;
+
+ private:
+  // What was given for an option that a policy declares.
+  struct Given {
+    const PolicyOption* option = nullptr;
+    std::string value;
+    std::vector<std::string> list;
+    bool flag = false;
+  };
+  void add_policy_option(CLI::App& app, const PolicyOption& option);
+  [[nodiscard]] Batch batch() const;
+
+  std::list<Given> given_;  // CLI11 writes into them, so that they stay where they are
+};
+
+}  // namespace tide
