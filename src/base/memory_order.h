@@ -26,15 +26,16 @@ class MemoryOrder {
   // These throw where no shape has this rank.
   [[nodiscard]] static constexpr MemoryOrder row_major(std::size_t rank) {
     MemoryOrder order{Rank{checked(rank)}};
-    for (std::size_t place = 0; place < rank; ++place) order.axes_[place] = static_cast<std::uint8_t>(place);
+    std::uint8_t axis = 0;
+    for (std::uint8_t& at : order.axes_) at = axis < rank ? axis++ : std::uint8_t{0};
     return order;
   }
   // The batch, the axes behind the channels, the channels.
   [[nodiscard]] static constexpr MemoryOrder channels_last(std::size_t rank) {
     MemoryOrder order = row_major(rank);
     if (rank < 3) return order;
-    for (std::size_t place = 1; place + 1 < rank; ++place) order.axes_[place] = static_cast<std::uint8_t>(place + 1);
-    order.axes_[rank - 1] = 1;
+    for (std::uint8_t& at : order.axes_)
+      if (at > 0) at = at + 1U < rank ? static_cast<std::uint8_t>(at + 1) : std::uint8_t{1};
     return order;
   }
 

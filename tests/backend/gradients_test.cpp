@@ -14,7 +14,7 @@ double total_loss(const Step& step, ReferenceInterpreter& interpreter, const Ste
     if (step.layer_kind(step.tasks[t]) != LayerKind::softmax_cross_entropy) continue;
     const Shape shape = step.network->layer(step.tasks[t].layer).outputs[0];
     total += interpreter.get(step.operands_of(TaskId(t)).back().tensor)[0] /
-             static_cast<double>(state.global_batch * shape.height() * shape.width());
+             static_cast<double>(state.global_batch * shape.positions());
   }
   return total;
 }

@@ -95,6 +95,8 @@ TEST_F(CommandLine, ImpossibleNumbers) {
   expect_failure("plan lenet --memory -5 --backend null", 1, {"-5"});
   expect_failure("plan lenet --input 3x --backend null", 1, {"3x"});
   expect_failure("plan lenet --input 1x0x5 --backend null", 1, {"1x0x5"});
+  expect_failure("plan lenet --input 1x28x28x --backend null", 1, {"1x28x28x"});
+  expect_failure("plan lenet --input 1x2x3x4x5x6 --backend null", 1, {"1 to 5 extents"});
   expect_failure("plan lenet --input 1x2x2 --backend null", 1, {"conv"});
   expect_failure("plan lenet --input 1x3000000000x3000000000 --batch 4 --backend null", 1, {"overflow"});
   expect_failure("train digits --lr -1 --backend null", 1, {"--lr"});

@@ -93,13 +93,9 @@ class Job {
   void set_batch(std::int64_t offset = 0) {
     const Shape shape = step().network->input_sample().with_batch(batch_of(plan_));
     const std::span<float> input = executor_->input();
-    std::size_t at = 0;
-    for (std::int64_t n = 0; n < shape.batch(); ++n)
-      for (std::int64_t h = 0; h < shape.height(); ++h)
-        for (std::int64_t w = 0; w < shape.width(); ++w)
-          for (std::int64_t c = 0; c < shape.channels(); ++c)
-            input[at++] = golden::input_value(offset * shape.elements() +
-                                              ((n * shape.channels() + c) * shape.height() + h) * shape.width() + w);
+    for_each_element(shape, MemoryOrder::channels_last(shape.rank()), [&](std::size_t from, std::size_t to) {
+      input[to] = golden::input_value(offset * shape.elements() + static_cast<std::int64_t>(from));
+    });
     const std::span<std::int32_t> labels = executor_->labels();
     const auto first = offset * static_cast<std::int64_t>(labels.size());
     for (std::size_t i = 0; i < labels.size(); ++i)

@@ -6,12 +6,17 @@
 namespace tide::reference {
 namespace {
 
+// What is no image has its positions in one column.
+Shape image_of(const Shape& shape) {
+  return shape.rank() == 4 ? shape : Shape{shape.batch(), shape.channels(), shape.positions(), 1};
+}
+
 // A global pool is an average pool with one window over everything.
 PoolOptions pool_options(const TaskView& view) {
   if (view.layer_kind() != LayerKind::global_average_pool) return view.options<PoolOptions>();
   PoolOptions options;
-  options.window.kernel_height = view.input().height();
-  options.window.kernel_width = view.input().width();
+  options.window.kernel_height = image_of(view.input()).height();
+  options.window.kernel_width = image_of(view.input()).width();
   return options;
 }
 
@@ -100,7 +105,7 @@ void run_max_pool(const ReferenceTask& task) {
 void run_pool(const ReferenceTask& task) {
   if (task.view.layer_kind() == LayerKind::max_pool) return run_max_pool(task);
   const PoolOptions options = pool_options(task.view);
-  const Grid input{task.view.input()}, output{task.view.output()};
+  const Grid input{image_of(task.view.input())}, output{image_of(task.view.output())};
   const bool forward = task.view.is_forward();
   const Values& from = forward ? task.in(Role::x) : task.in(Role::dy);
   Values& to = forward ? task.out(Role::y) : task.out(Role::dx);
