@@ -23,7 +23,7 @@ struct PlanArguments {
   PlannerArguments planner;
   CostArguments cost;
   std::string save;
-  bool inference = false;
+  bool inference = false, explain = false;
   bool json = false;
 };
 
@@ -124,6 +124,16 @@ void print_text(const PlanArguments& arguments, const Network& network, const Pl
   if (!arguments.save.empty()) fmt::print("\nsaved to {}\n", arguments.save);
 }
 
+// What the search tried, in its order; an asterisk marks what was kept of those beside it.
+void print_trials(const PlanResult& result) {
+  Table table({{"tried"}, {"predicted", Align::right}, {"took", Align::right}, {"kept"}});
+  for (const Trial& trial : result.trials)
+    table.add({std::string(2 * static_cast<std::size_t>(trial.depth), ' ') + trial.name,
+               trial.seconds ? fmt::format("{:.4g} s", *trial.seconds) : "does not fit",
+               trial.took > 0 ? fmt::format("{:.3g} ms", 1e3 * trial.took) : "", trial.kept ? "*" : ""});
+  fmt::print("\n{}", table.text());
+}
+
 int print_infeasible(const PlanArguments& arguments, const Network& network, const PlanResult& result,
                      const PlannerOptions& options) {
   if (arguments.json) {
@@ -153,6 +163,7 @@ int run(const PlanArguments& arguments) {
     print_json(arguments, *network, result, summary, predicted, ideal_seconds(build({}), target->cost()));
   else
     print_text(arguments, *network, result, summary, predicted, target->source());
+  if (arguments.explain && !arguments.json) print_trials(result);
   return kDone;
 }
 
@@ -168,6 +179,7 @@ Command plan_command(CLI::App& root) {
   arguments->cost.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_option("--save", arguments->save, "Write the plan to this file");
+  app->add_flag("--explain", arguments->explain, "Print every way that was tried, its time, and which was kept");
   app->add_flag("--json", arguments->json, "Print one JSON object");
   return {app, [arguments] { return run(*arguments); }};
 }

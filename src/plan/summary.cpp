@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "plan/alive.h"
+
 namespace tide {
 namespace {
 
 // Bytes and storages alive at each op of a phase, in device memory.
 struct Usage {
-  std::vector<std::int64_t> live, data;
-  std::vector<std::int32_t> tensors;
+  std::vector<std::int64_t> live, data, tensors;
 };
 
 Bytes workspace_of(const Phase& phase, const Op& op) {
@@ -17,27 +18,16 @@ Bytes workspace_of(const Phase& phase, const Op& op) {
 
 Usage usage_of(const Phase& phase) {
   const std::size_t ops = phase.ops.size();
-  Usage usage{std::vector<std::int64_t>(ops + 1, 0), std::vector<std::int64_t>(ops + 1, 0),
-              std::vector<std::int32_t>(ops + 1, 0)};
+  AliveSum live(ops), data(ops), tensors(ops);
   for (const Residency& r : phase.residencies) {
     if (r.tier != Tier::device) continue;
-    const auto first = static_cast<std::size_t>(std::max(r.first, 0));
-    const auto after = std::min(static_cast<std::size_t>(std::max(r.last, 0)) + 1, ops);
     const Storage& storage = phase.step->storage(r.storage);
-    const std::int64_t bytes = storage.bytes.count();
-    usage.live[first] += bytes;
-    usage.live[after] -= bytes;
+    live.add(r.first, r.last, storage.bytes.count());
     if (!is_data(storage.tensor_class)) continue;
-    usage.data[first] += bytes;
-    usage.data[after] -= bytes;
-    ++usage.tensors[first];
-    --usage.tensors[after];
+    data.add(r.first, r.last, storage.bytes.count());
+    tensors.add(r.first, r.last, 1);
   }
-  for (std::size_t i = 1; i <= ops; ++i) {
-    usage.live[i] += usage.live[i - 1];
-    usage.data[i] += usage.data[i - 1];
-    usage.tensors[i] += usage.tensors[i - 1];
-  }
+  Usage usage{std::move(live).take(), std::move(data).take(), std::move(tensors).take()};
   for (std::size_t i = 0; i < ops; ++i) usage.live[i] += workspace_of(phase, phase.ops[i]).count();
   return usage;
 }
@@ -72,7 +62,7 @@ void add_steps(const Phase& phase, const Usage& usage, PlanSummary& summary) {
     // As the papers count, copies take no time: data is counted while a task runs.
     if (phase.ops[i].is_run() && Bytes(usage.data[i]) >= step.live_data_bytes) {
       step.live_data_bytes = Bytes(usage.data[i]);
-      step.live_data_tensors = std::max(step.live_data_tensors, usage.tensors[i]);
+      step.live_data_tensors = std::max(step.live_data_tensors, static_cast<std::int32_t>(usage.tensors[i]));
     }
   }
   const bool first = summary.steps.empty();
@@ -142,6 +132,7 @@ PlanSummary summarize(const Plan& plan) {
     add_data(phase, summary);
     const Usage usage = usage_of(phase);
     add_steps(phase, usage, summary);
+    if (usage.live.empty()) continue;
     const auto peak = std::max_element(usage.live.begin(), usage.live.end());
     if (Bytes(*peak) > summary.peak_live_bytes) {
       summary.peak_live_bytes = Bytes(*peak);
