@@ -19,8 +19,8 @@ struct SummaryArguments {
 
 std::int64_t parameters_of(const Network& network, const Layer& layer) {
   std::int64_t total = 0;
-  for (const ParameterId id : layer.parameters)
-    total = checked_add(total, network.parameters[id.index()].shape.elements());
+  for (const LayerParameter& parameter : layer.parameters)
+    total = checked_add(total, network.parameters[parameter.id.index()].shape.elements());
   return total;
 }
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "network/kind.h"
+
 namespace tide {
 namespace {
 
@@ -155,16 +157,19 @@ double ConvolutionProblem::operand_bytes() const {
 
 std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
   const Task& task = step.task(id);
-  const LayerKind kind = step.layer_kind(task);
-  const bool transposed = kind == LayerKind::transposed_convolution;
-  if (kind != LayerKind::convolution && !transposed) return std::nullopt;
+  const Product product = description_of(step.layer_kind(task)).product;
+  const bool transposed = product == Product::transposed_convolution;
+  if (product != Product::convolution && !transposed) return std::nullopt;
   ConvolutionProblem p;
   switch (task.kind) {
     case TaskKind::forward:
     case TaskKind::replay: p.pass = transposed ? Pass::backward_data : Pass::forward; break;
     case TaskKind::backward_data: p.pass = transposed ? Pass::forward : Pass::backward_data; break;
     case TaskKind::backward_weights: p.pass = Pass::backward_weights; break;
-    default: return std::nullopt;  // updates and sums carry the layer too
+    case TaskKind::backward:
+    case TaskKind::sum_gradients:
+    case TaskKind::norm:
+    case TaskKind::update: return std::nullopt;  // updates and sums carry the layer too
   }
   const Shape *in = nullptr, *out = nullptr, *filter = nullptr;
   for (const Operand& operand : step.operands_of(task)) {

@@ -5,6 +5,7 @@
 
 #include "cost/convolution.h"
 #include "cost/work.h"
+#include "network/kind.h"
 
 namespace tide {
 namespace {
@@ -30,13 +31,12 @@ double convolution_seconds(const Device& device, double matrix_rate, const Convo
   return product + transforms + work.launches * device.launch_seconds;
 }
 
-// How often a kernel goes over its operands: statistics come before what uses them, and
-// LRN reads its neighbours' channels.
+// How often a kernel goes over its operands. A replay has the statistics already.
 double passes(const Step& step, const Task& task) {
-  const LayerKind layer = step.layer_kind(task);
-  if (layer == LayerKind::lrn) return 2;
+  const Passes kind = description_of(step.layer_kind(task)).passes;
+  if (kind == Passes::two) return 2;
   const bool forward = task.kind == TaskKind::forward, backward = task.kind == TaskKind::backward;
-  if (layer != LayerKind::batch_norm || (!forward && !backward)) return 1;
+  if (kind == Passes::one || (!forward && !backward)) return 1;
   double large = 0, gradients = 0, results = 0;
   for (const Operand& operand : step.operands_of(task)) {
     if (operand.role == Role::dy) ++gradients;
@@ -68,8 +68,9 @@ double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algori
   }
   const Task& task = step.task(id);
   const Work work = work_of(step, id);
-  const bool product = step.layer_kind(task) == LayerKind::fully_connected && task.kind != TaskKind::update &&
-                       task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+  const bool product = description_of(step.layer_kind(task)).product == Product::matrix &&
+                       task.kind != TaskKind::update && task.kind != TaskKind::norm &&
+                       task.kind != TaskKind::sum_gradients;
   const double rate = product ? matrix_rate(device_, step) * product_share(step, task) : scalar_rate(device_);
   return std::max(work.flops / rate, work.bytes * passes(step, task) / device_.memory_bytes_per_second) +
          device_.launch_seconds;

@@ -6,6 +6,7 @@
 
 #include "base/file_text.h"
 #include "formats/json_fields.h"
+#include "network/kind.h"
 
 namespace tide {
 namespace {
@@ -15,79 +16,66 @@ using nlohmann::ordered_json;
 
 // --- reading
 
-struct Pair {
-  std::int64_t first, second;
-};
+// Replaces the defaults by what the layer's fields say: one overload per type of field.
+class OptionsReader {
+ public:
+  explicit OptionsReader(JsonFields& fields) : fields_(fields) {}
 
-Pair read_pair(JsonFields& fields, const char* key, Pair otherwise) {
-  if (!fields.has(key)) return otherwise;
-  const std::vector<std::int64_t> list = fields.integers(key);
-  if (list.size() != 2) throw Error("{}: field '{}' must be [height, width]", fields.where(), key);
-  return {list[0], list[1]};
-}
-
-Window read_window(JsonFields& fields) {
-  Window window;
-  if (!fields.has("kernel")) throw Error("{}: field 'kernel' is missing; add [height, width]", fields.where());
-  const Pair kernel = read_pair(fields, "kernel", {1, 1});
-  const Pair stride = read_pair(fields, "stride", {1, 1});
-  const Pair dilation = read_pair(fields, "dilation", {1, 1});
-  window.kernel_height = kernel.first, window.kernel_width = kernel.second;
-  window.stride_height = stride.first, window.stride_width = stride.second;
-  window.dilation_height = dilation.first, window.dilation_width = dilation.second;
-  if (!fields.has("pad")) return window;
-  const std::vector<std::int64_t> pad = fields.integers("pad");
-  if (pad.size() != 4) throw Error("{}: field 'pad' must be [top, left, bottom, right]", fields.where());
-  window.pad_top = pad[0], window.pad_left = pad[1], window.pad_bottom = pad[2], window.pad_right = pad[3];
-  return window;
-}
-
-// Replaces the defaults by what the layer's fields say; one overload per kind of options.
-struct OptionsReader {
-  JsonFields& fields;
-
-  std::int64_t required(const char* key) const {
-    if (!fields.has(key)) throw Error("{}: field '{}' is missing; add it", fields.where(), key);
-    return fields.integer(key, 0);
+  template <typename Options>
+  void operator()(Options& options) const {
+    for_each_field(options, [&](const auto& field, auto& value) {
+      if (field.use != FieldUse::made && field.use != FieldUse::derived)
+        read(field.name, field.use == FieldUse::required, value);
+    });
   }
 
-  void operator()(NoOptions&) const {}
-  void operator()(InputOptions& options) const {
-    options.sample = {1, required("channels"), required("height"), required("width")};
+ private:
+  void read(const char* key, bool required, std::int64_t& value) const {
+    if (required) require(key, "it");
+    value = fields_.integer(key, value);
   }
-  void operator()(ConvolutionOptions& options) const {
-    options.channels = required("channels");
-    options.window = read_window(fields);
-    options.groups = fields.integer("groups", options.groups);
-    options.bias = fields.boolean("bias", options.bias);
+  void read(const char* key, bool required, double& value) const {
+    if (required) require(key, "it");
+    value = fields_.number(key, value);
   }
-  void operator()(FullyConnectedOptions& options) const {
-    options.channels = required("channels");
-    options.bias = fields.boolean("bias", options.bias);
+  void read(const char* key, bool required, bool& value) const {
+    if (required) require(key, "it");
+    value = fields_.boolean(key, value);
   }
-  void operator()(PoolOptions& options) const {
-    options.window = read_window(fields);
-    options.round_up = fields.boolean("round_up", options.round_up);
-    options.count_padding = fields.boolean("count_padding", options.count_padding);
+  void read(const char* key, bool required, std::vector<std::int64_t>& value) const {
+    if (required) require(key, "it");
+    value = fields_.integers(key);
   }
-  void operator()(SoftmaxOptions& options) const {
-    options.label_smoothing = fields.number("label_smoothing", options.label_smoothing);
-    options.weight = fields.number("weight", options.weight);
-    options.label_offset = fields.integer("label_offset", options.label_offset);
+  // Shapes and windows have fields of their own.
+  void read(const char* /*key*/, bool /*required*/, Shape& sample) const {
+    std::int64_t channels = 0, height = 0, width = 0;
+    read("channels", true, channels);
+    read("height", true, height);
+    read("width", true, width);
+    sample = {1, channels, height, width};
   }
-  void operator()(LrnOptions& options) const {
-    options.size = fields.integer("size", options.size);
-    options.alpha = fields.number("alpha", options.alpha);
-    options.beta = fields.number("beta", options.beta);
-    options.k = fields.number("k", options.k);
+  void read(const char* /*key*/, bool required, Window& window) const {
+    if (required) require("kernel", "[height, width]");
+    read_pair("kernel", window.kernel_height, window.kernel_width);
+    read_pair("stride", window.stride_height, window.stride_width);
+    read_pair("dilation", window.dilation_height, window.dilation_width);
+    if (!fields_.has("pad")) return;
+    const std::vector<std::int64_t> pad = fields_.integers("pad");
+    if (pad.size() != 4) throw Error("{}: field 'pad' must be [top, left, bottom, right]", fields_.where());
+    window.pad_top = pad[0], window.pad_left = pad[1], window.pad_bottom = pad[2], window.pad_right = pad[3];
   }
-  void operator()(BatchNormOptions& options) const {
-    options.epsilon = fields.number("epsilon", options.epsilon);
-    options.momentum = fields.number("momentum", options.momentum);
+
+  void require(const char* key, const char* add) const {
+    if (!fields_.has(key)) throw Error("{}: field '{}' is missing; add {}", fields_.where(), key, add);
   }
-  void operator()(DropoutOptions& options) const { options.rate = fields.number("rate", options.rate); }
-  void operator()(SplitOptions& options) const { options.channels = fields.integers("channels"); }
-  void operator()(ForkOptions& options) const { options.branches = required("branches"); }
+  void read_pair(const char* key, std::int64_t& first, std::int64_t& second) const {
+    if (!fields_.has(key)) return;
+    const std::vector<std::int64_t> list = fields_.integers(key);
+    if (list.size() != 2) throw Error("{}: field '{}' must be [height, width]", fields_.where(), key);
+    first = list[0], second = list[1];
+  }
+
+  JsonFields& fields_;
 };
 
 std::string all_kinds() {
@@ -115,15 +103,26 @@ LayerSpec read_layer(const json& object, std::size_t number, const std::string& 
   if (mirror < 0 || mirror > std::numeric_limits<int>::max())
     throw Error("{}: field 'mirror' must be between 0 and 2^31 - 1", fields.where());
   spec.mirror = static_cast<int>(mirror);
-  spec.options = default_options(spec.kind);
-  std::visit(OptionsReader{fields}, spec.options);
+  spec.options = description_of(spec.kind).defaults;
+  std::visit(OptionsReader(fields), spec.options);
   fields.finish();
   return spec;
 }
 
 // --- writing
 
-void write_window(ordered_json& object, const Window& w) {
+template <typename Value>
+void write_field(ordered_json& object, const char* key, const Value& value) {
+  object[key] = value;
+}
+
+void write_field(ordered_json& object, const char* /*key*/, const Shape& sample) {
+  object["channels"] = sample.channels();
+  object["height"] = sample.height();
+  object["width"] = sample.width();
+}
+
+void write_field(ordered_json& object, const char* /*key*/, const Window& w) {
   object["kernel"] = {w.kernel_height, w.kernel_width};
   if (w.stride_height != 1 || w.stride_width != 1) object["stride"] = {w.stride_height, w.stride_width};
   if (w.dilation_height != 1 || w.dilation_width != 1) object["dilation"] = {w.dilation_height, w.dilation_width};
@@ -131,49 +130,15 @@ void write_window(ordered_json& object, const Window& w) {
     object["pad"] = {w.pad_top, w.pad_left, w.pad_bottom, w.pad_right};
 }
 
-struct OptionsWriter {
-  ordered_json& object;
-
-  void operator()(const NoOptions&) const {}
-  void operator()(const InputOptions& options) const {
-    object["channels"] = options.sample.channels();
-    object["height"] = options.sample.height();
-    object["width"] = options.sample.width();
-  }
-  void operator()(const ConvolutionOptions& options) const {
-    object["channels"] = options.channels;
-    write_window(object, options.window);
-    if (options.groups != 1) object["groups"] = options.groups;
-    if (!options.bias) object["bias"] = false;
-  }
-  void operator()(const FullyConnectedOptions& options) const {
-    object["channels"] = options.channels;
-    if (!options.bias) object["bias"] = false;
-  }
-  void operator()(const PoolOptions& options) const {
-    write_window(object, options.window);
-    if (options.round_up) object["round_up"] = true;
-    if (options.count_padding) object["count_padding"] = true;
-  }
-  void operator()(const SoftmaxOptions& options) const {
-    object["label_smoothing"] = options.label_smoothing;
-    object["weight"] = options.weight;
-    object["label_offset"] = options.label_offset;
-  }
-  void operator()(const LrnOptions& options) const {
-    object["size"] = options.size;
-    object["alpha"] = options.alpha;
-    object["beta"] = options.beta;
-    object["k"] = options.k;
-  }
-  void operator()(const BatchNormOptions& options) const {
-    object["epsilon"] = options.epsilon;
-    object["momentum"] = options.momentum;
-  }
-  void operator()(const DropoutOptions& options) const { object["rate"] = options.rate; }
-  void operator()(const SplitOptions& options) const { object["channels"] = options.channels; }
-  void operator()(const ForkOptions& options) const { object["branches"] = options.branches; }
-};
+template <typename Options>
+void write_options(ordered_json& object, const Options& options) {
+  const Options defaults;
+  for_each_field(options, [&](const auto& field, const auto& value) {
+    if (field.use == FieldUse::made || field.use == FieldUse::derived) return;
+    if (field.use == FieldUse::optional && value == defaults.*(field.member)) return;
+    write_field(object, field.name, value);
+  });
+}
 
 std::string value_name(const Network& network, Value value) {
   const Layer& layer = network.layer(value.layer);
@@ -185,7 +150,7 @@ ordered_json write_layer(const Network& network, const Layer& layer, const std::
   object["kind"] = kind_name(layer.kind);
   object["name"] = layer.name;
   for (const Value& input : layer.inputs) object["inputs"].push_back(value_name(network, input));
-  std::visit(OptionsWriter{object}, layer.options);
+  std::visit([&](const auto& options) { write_options(object, options); }, layer.options);
   if (!share.empty()) object["share"] = share;
   if (layer.frozen) object["frozen"] = true;
   if (layer.mirror != 0) object["mirror"] = layer.mirror;
@@ -223,7 +188,7 @@ std::string format_network(const Network& network) try {
     const Layer& layer = network.layers[i];
     std::string share;
     if (!layer.parameters.empty()) {
-      const auto [owner, is_new] = owners.emplace(layer.parameters[0], &layer);
+      const auto [owner, is_new] = owners.emplace(layer.parameters[0].id, &layer);
       if (!is_new) share = owner->second->name;
     }
     text += write_layer(network, layer, share).dump();

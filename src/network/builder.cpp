@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "network/kind.h"
 #include "network/shapes.h"
 
 namespace tide {
@@ -62,68 +63,18 @@ void mark_frozen(Network& network) {
   for (Parameter& parameter : network.parameters) parameter.frozen = true;
   for (const Layer& layer : network.layers)
     if (!layer.frozen)
-      for (const ParameterId id : layer.parameters) network.parameters[id.index()].frozen = false;
+      for (const LayerParameter& parameter : layer.parameters) network.parameters[parameter.id.index()].frozen = false;
 }
 
 }  // namespace
 
 Builder::Builder(std::string name) : counters_(kLayerKinds, 0) { network_.name = std::move(name); }
 
-Value Builder::input(const Shape& sample, std::string name) {
-  return {layer(LayerKind::input, {}, InputOptions{sample}, std::move(name))};
-}
-Value Builder::convolution(Value x, const ConvolutionOptions& options, std::string name) {
-  return {layer(LayerKind::convolution, {x}, options, std::move(name))};
-}
-Value Builder::transposed_convolution(Value x, const ConvolutionOptions& options, std::string name) {
-  return {layer(LayerKind::transposed_convolution, {x}, options, std::move(name))};
-}
-Value Builder::fully_connected(Value x, const FullyConnectedOptions& options, std::string name) {
-  return {layer(LayerKind::fully_connected, {x}, options, std::move(name))};
-}
-Value Builder::max_pool(Value x, const PoolOptions& options, std::string name) {
-  return {layer(LayerKind::max_pool, {x}, options, std::move(name))};
-}
-Value Builder::average_pool(Value x, const PoolOptions& options, std::string name) {
-  return {layer(LayerKind::average_pool, {x}, options, std::move(name))};
-}
-Value Builder::global_average_pool(Value x, std::string name) {
-  return {layer(LayerKind::global_average_pool, {x}, NoOptions{}, std::move(name))};
-}
-Value Builder::relu(Value x, std::string name) { return {layer(LayerKind::relu, {x}, NoOptions{}, std::move(name))}; }
-Value Builder::sigmoid(Value x, std::string name) {
-  return {layer(LayerKind::sigmoid, {x}, NoOptions{}, std::move(name))};
-}
-Value Builder::tanh(Value x, std::string name) { return {layer(LayerKind::tanh, {x}, NoOptions{}, std::move(name))}; }
-Value Builder::softmax_cross_entropy(Value x, const SoftmaxOptions& options, std::string name) {
-  return {layer(LayerKind::softmax_cross_entropy, {x}, options, std::move(name))};
-}
-Value Builder::lrn(Value x, const LrnOptions& options, std::string name) {
-  return {layer(LayerKind::lrn, {x}, options, std::move(name))};
-}
-Value Builder::batch_norm(Value x, const BatchNormOptions& options, std::string name) {
-  return {layer(LayerKind::batch_norm, {x}, options, std::move(name))};
-}
-Value Builder::dropout(Value x, const DropoutOptions& options, std::string name) {
-  return {layer(LayerKind::dropout, {x}, options, std::move(name))};
-}
-Value Builder::add(std::vector<Value> inputs, std::string name) {
-  return {layer(LayerKind::add, std::move(inputs), NoOptions{}, std::move(name))};
-}
-Value Builder::multiply(Value a, Value b, std::string name) {
-  return {layer(LayerKind::multiply, {a, b}, NoOptions{}, std::move(name))};
-}
-Value Builder::concat(std::vector<Value> inputs, std::string name) {
-  return {layer(LayerKind::concat, std::move(inputs), NoOptions{}, std::move(name))};
-}
 std::vector<Value> Builder::split(Value x, std::vector<std::int64_t> channels, std::string name) {
   const LayerId id = layer(LayerKind::split, {x}, SplitOptions{std::move(channels)}, std::move(name));
   std::vector<Value> values(network_.layer(id).outputs.size(), Value{id});
   for (std::size_t i = 0; i < values.size(); ++i) values[i].output = static_cast<std::int32_t>(i);
   return values;
-}
-Value Builder::flatten(Value x, std::string name) {
-  return {layer(LayerKind::flatten, {x}, NoOptions{}, std::move(name))};
 }
 
 LayerId Builder::layer(LayerKind kind, std::vector<Value> inputs, LayerOptions options, std::string name) {
@@ -145,7 +96,7 @@ LayerId Builder::layer(LayerKind kind, std::vector<Value> inputs, LayerOptions o
                   kind_name(kind), source.name);
     shapes.push_back(network_.shape(input));
   }
-  if (std::holds_alternative<NoOptions>(options)) options = default_options(kind);
+  if (std::holds_alternative<NoOptions>(options)) options = description_of(kind).defaults;
   Layer made;
   made.kind = kind;
   made.name = std::move(name);

@@ -16,32 +16,62 @@
 
 namespace tide {
 
+struct NewParameter;
+
 class Builder {
  public:
   explicit Builder(std::string name);
 
   // Every layer takes an optional name; without one it gets "kind" + a running number.
-  Value input(const Shape& sample, std::string name = "");
-  Value convolution(Value x, const ConvolutionOptions& options, std::string name = "");
-  Value transposed_convolution(Value x, const ConvolutionOptions& options, std::string name = "");
+  Value input(const Shape& sample, std::string name = "") {
+    return one(LayerKind::input, {}, InputOptions{sample}, std::move(name));
+  }
+  Value convolution(Value x, const ConvolutionOptions& options, std::string name = "") {
+    return one(LayerKind::convolution, {x}, options, std::move(name));
+  }
+  Value transposed_convolution(Value x, const ConvolutionOptions& options, std::string name = "") {
+    return one(LayerKind::transposed_convolution, {x}, options, std::move(name));
+  }
   // Flattens its input in memory order (height, width, channels).
-  Value fully_connected(Value x, const FullyConnectedOptions& options, std::string name = "");
-  Value max_pool(Value x, const PoolOptions& options, std::string name = "");
-  Value average_pool(Value x, const PoolOptions& options, std::string name = "");
-  Value global_average_pool(Value x, std::string name = "");
-  Value relu(Value x, std::string name = "");
-  Value sigmoid(Value x, std::string name = "");
-  Value tanh(Value x, std::string name = "");
+  Value fully_connected(Value x, const FullyConnectedOptions& options, std::string name = "") {
+    return one(LayerKind::fully_connected, {x}, options, std::move(name));
+  }
+  Value max_pool(Value x, const PoolOptions& options, std::string name = "") {
+    return one(LayerKind::max_pool, {x}, options, std::move(name));
+  }
+  Value average_pool(Value x, const PoolOptions& options, std::string name = "") {
+    return one(LayerKind::average_pool, {x}, options, std::move(name));
+  }
+  Value global_average_pool(Value x, std::string name = "") {
+    return one(LayerKind::global_average_pool, {x}, NoOptions{}, std::move(name));
+  }
+  Value relu(Value x, std::string name = "") { return one(LayerKind::relu, {x}, NoOptions{}, std::move(name)); }
+  Value sigmoid(Value x, std::string name = "") { return one(LayerKind::sigmoid, {x}, NoOptions{}, std::move(name)); }
+  Value tanh(Value x, std::string name = "") { return one(LayerKind::tanh, {x}, NoOptions{}, std::move(name)); }
   // A softmax over the channels at every position, and the mean cross-entropy.
-  Value softmax_cross_entropy(Value x, const SoftmaxOptions& options = {}, std::string name = "");
-  Value lrn(Value x, const LrnOptions& options = {}, std::string name = "");
-  Value batch_norm(Value x, const BatchNormOptions& options = {}, std::string name = "");
-  Value dropout(Value x, const DropoutOptions& options = {}, std::string name = "");
-  Value add(std::vector<Value> inputs, std::string name = "");
-  Value multiply(Value a, Value b, std::string name = "");
-  Value concat(std::vector<Value> inputs, std::string name = "");
+  Value softmax_cross_entropy(Value x, const SoftmaxOptions& options = {}, std::string name = "") {
+    return one(LayerKind::softmax_cross_entropy, {x}, options, std::move(name));
+  }
+  Value lrn(Value x, const LrnOptions& options = {}, std::string name = "") {
+    return one(LayerKind::lrn, {x}, options, std::move(name));
+  }
+  Value batch_norm(Value x, const BatchNormOptions& options = {}, std::string name = "") {
+    return one(LayerKind::batch_norm, {x}, options, std::move(name));
+  }
+  Value dropout(Value x, const DropoutOptions& options = {}, std::string name = "") {
+    return one(LayerKind::dropout, {x}, options, std::move(name));
+  }
+  Value add(std::vector<Value> inputs, std::string name = "") {
+    return one(LayerKind::add, std::move(inputs), NoOptions{}, std::move(name));
+  }
+  Value multiply(Value a, Value b, std::string name = "") {
+    return one(LayerKind::multiply, {a, b}, NoOptions{}, std::move(name));
+  }
+  Value concat(std::vector<Value> inputs, std::string name = "") {
+    return one(LayerKind::concat, std::move(inputs), NoOptions{}, std::move(name));
+  }
   std::vector<Value> split(Value x, std::vector<std::int64_t> channels, std::string name = "");
-  Value flatten(Value x, std::string name = "");
+  Value flatten(Value x, std::string name = "") { return one(LayerKind::flatten, {x}, NoOptions{}, std::move(name)); }
 
   // The general form; the calls above are made of it.
   LayerId layer(LayerKind kind, std::vector<Value> inputs, LayerOptions options, std::string name = "");
@@ -59,10 +89,13 @@ class Builder {
   [[nodiscard]] Network build() &&;
 
  private:
+  Value one(LayerKind kind, std::vector<Value> inputs, LayerOptions options, std::string name) {
+    return {layer(kind, std::move(inputs), std::move(options), std::move(name))};
+  }
   void check_value(Value value, const std::string& user) const;
   // In parameters.cpp: new ones, or those of share_from_.
   void make_parameters(Layer& layer, const Shape& input);
-  void share_parameters(Layer& layer, const std::vector<Parameter>& wanted) const;
+  void share_parameters(Layer& layer, const std::vector<NewParameter>& wanted) const;
 
   Network network_;
   std::unordered_set<std::string> names_;

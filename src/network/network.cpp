@@ -29,30 +29,17 @@ class Fingerprint {
   }
   void add(bool value) { add(std::int64_t{value}); }
 
-  void operator()(const NoOptions&) {}
-  void operator()(const InputOptions& options) { add(options.sample); }
-  void operator()(const ConvolutionOptions& options) {
-    add(options.channels), add(options.window), add(options.groups), add(options.bias);
+  void add(const std::vector<std::int64_t>& list) {
+    add(static_cast<std::int64_t>(list.size()));
+    for (const std::int64_t number : list) add(number);
   }
-  void operator()(const FullyConnectedOptions& options) { add(options.channels), add(options.bias); }
-  void operator()(const PoolOptions& options) {
-    add(options.window), add(options.round_up), add(options.count_padding);
+
+  template <typename Options>
+  void operator()(const Options& options) {
+    for_each_field(options, [&](const auto& described, const auto& value) {
+      if (described.use != FieldUse::derived) add(value);
+    });
   }
-  void operator()(const SoftmaxOptions& options) {
-    add(options.label_smoothing), add(options.weight), add(options.label_offset);
-  }
-  void operator()(const LrnOptions& options) {
-    add(options.size), add(options.alpha), add(options.beta), add(options.k);
-  }
-  void operator()(const BatchNormOptions& options) {
-    add(options.epsilon), add(options.momentum), add(options.relu ? 1.0 : 0.0);
-  }
-  void operator()(const DropoutOptions& options) { add(options.rate); }
-  void operator()(const SplitOptions& options) {
-    add(static_cast<std::int64_t>(options.channels.size()));
-    for (const std::int64_t channels : options.channels) add(channels);
-  }
-  void operator()(const ForkOptions& options) { add(options.branches); }
 
   [[nodiscard]] std::uint64_t value() const { return hash_.value(); }
 
@@ -60,9 +47,9 @@ class Fingerprint {
   Fnv hash_;
 };
 
-void add_ids(Fingerprint& hash, const std::vector<ParameterId>& ids) {
-  hash.add(static_cast<std::int64_t>(ids.size()));
-  for (const ParameterId id : ids) hash.add(std::int64_t{id.value()});
+void add_ids(Fingerprint& hash, const std::vector<LayerParameter>& parameters) {
+  hash.add(static_cast<std::int64_t>(parameters.size()));
+  for (const LayerParameter& parameter : parameters) hash.add(std::int64_t{parameter.id.value()});
 }
 
 void add_layer(Fingerprint& hash, const Layer& layer) {
@@ -85,7 +72,7 @@ void add_layer(Fingerprint& hash, const Layer& layer) {
 std::int64_t Network::parameter_count() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters) {
-    if (parameter.role == ParameterRole::running_mean || parameter.role == ParameterRole::running_variance) continue;
+    if (is_statistic(parameter.role)) continue;
     count = checked_add(count, parameter.shape.elements());
   }
   return count;

@@ -43,17 +43,13 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   const std::size_t layers = network_->layers.size();
   number_.resize(layers, 0);
   needs_.resize(layers, false);
-  saved_mean_.resize(layers);
-  saved_deviation_.resize(layers);
   metrics_.resize(layers);
   make_chunks();
   statistics_.resize(layers);
 
   const std::vector<LayerId> order = execution_order(*network_);
-  for (const LayerId id : order) {
-    const LayerKind kind = layer(id).kind;
-    if (kind != LayerKind::input && kind != LayerKind::flatten) number_[id.index()] = ++step_.layer_steps;
-  }
+  for (const LayerId id : order)
+    if (kind_of(id).numbered) number_[id.index()] = ++step_.layer_steps;
   make_persistent_tensors();
   find_gradient_needs();
   if (options.part != Part::whole) make_persistent_gradients();
@@ -172,12 +168,12 @@ void StepAssembler::make_chunks() {
                 .values = {},
                 .gradients = {},
                 .second_gradients = {},
-                .saved_indices = {},
+                .saved = {},
                 .labels = {}};
     chunk.values.resize(value_count_);
     chunk.gradients.resize(value_count_);
     chunk.second_gradients.resize(value_count_);
-    chunk.saved_indices.resize(network_->layers.size());
+    chunk.saved.resize(network_->layers.size());
     chunks_.push_back(std::move(chunk));
   }
   chunk_ = &chunks_.front();
@@ -189,19 +185,18 @@ void StepAssembler::make_persistent_tensors() {
   const bool adam = optimizer == OptimizerKind::adam || optimizer == OptimizerKind::adamw;
   for (std::size_t l = 0; l < network_->layers.size(); ++l) {
     const Layer& current = network_->layers[l];
-    for (std::size_t k = 0; k < current.parameters.size(); ++k) {
-      const ParameterId id = current.parameters[k];
+    for (const auto& [role, id] : current.parameters) {
       ParameterState& state = parameters_[id.index()];
       if (state.value.valid()) continue;  // shared, and made by an earlier layer
       state.layer = LayerId(l);
-      state.value = new_persistent(id, TensorClass::parameter, LayerId(l), k == 0 ? Role::weight : Role::bias);
+      state.value = new_persistent(id, TensorClass::parameter, LayerId(l), operand_role(role));
       if (network_->parameters[id.index()].frozen || optimizer == OptimizerKind::sgd) continue;
       state.first_moment = new_persistent(id, TensorClass::optimizer_state, LayerId(l), Role::first_moment);
       if (adam) state.second_moment = new_persistent(id, TensorClass::optimizer_state, LayerId(l), Role::second_moment);
     }
-    for (std::size_t k = 0; k < current.statistics.size(); ++k)
-      statistics_[l].push_back(new_persistent(current.statistics[k], TensorClass::running_statistics, LayerId(l),
-                                              k == 0 ? Role::running_mean : Role::running_variance));
+    for (const auto& [role, id] : current.statistics)
+      statistics_[l].push_back(
+          {operand_role(role), new_persistent(id, TensorClass::running_statistics, LayerId(l), operand_role(role))});
   }
 }
 
@@ -209,11 +204,10 @@ void StepAssembler::make_persistent_tensors() {
 void StepAssembler::make_persistent_gradients() {
   for (const Layer& current : network_->layers) {
     if (!trains(current)) continue;
-    for (std::size_t k = 0; k < current.parameters.size(); ++k) {
-      ParameterState& state = parameters_[current.parameters[k].index()];
+    for (const auto& [role, id] : current.parameters) {
+      ParameterState& state = parameters_[id.index()];
       if (state.gradient.valid()) continue;
-      state.gradient = new_persistent(current.parameters[k], TensorClass::parameter_gradient, state.layer,
-                                      k == 0 ? Role::d_weight : Role::d_bias);
+      state.gradient = new_persistent(id, TensorClass::parameter_gradient, state.layer, gradient_role(role));
       if (step_.options.part == Part::first_round) step_.storages.back().entry = TensorId();
       state.written = step_.options.part == Part::later_round;
     }
@@ -227,7 +221,7 @@ void StepAssembler::find_gradient_needs() {
     for (const Value& input : current.inputs) needs = needs || needs_[input.layer.index()];
     needs_[l] = needs;
     if (!needs && !superneurons()) continue;  // backward never comes here
-    for (const ParameterId id : current.parameters) ++parameters_[id.index()].expected;
+    for (const LayerParameter& parameter : current.parameters) ++parameters_[parameter.id.index()].expected;
   }
 }
 

@@ -1,10 +1,12 @@
 // The step under construction: tables, and the bookkeeping that forward.cpp and
-// backward.cpp share. Internal to step/.
+// backward.cpp share. What the tasks of a layer look like is in the description of its kind
+// (network/kind.h). Internal to step/.
 #pragma once
 
 #include <initializer_list>
 #include <optional>
 
+#include "network/kind.h"
 #include "step/build.h"
 
 namespace tide {
@@ -17,13 +19,19 @@ struct NewOperand {
   ViewId view = {};
 };
 
+// What a layer has saved.
+struct SavedTensor {
+  Role role;
+  TensorId tensor;
+};
+
 // The samples that tasks work on together: all of the batch, or one of the sub-batches it is cut into.
 struct Chunk {
   std::int64_t first_sample = 0, samples = 0;
-  std::vector<TensorId> values;            // by flat value
-  std::vector<TensorId> gradients;         // by flat value: the sum so far
-  std::vector<TensorId> second_gradients;  // by flat value: to be added to that by sums_gradients()
-  std::vector<TensorId> saved_indices;     // by layer
+  std::vector<TensorId> values;                 // by flat value
+  std::vector<TensorId> gradients;              // by flat value: the sum so far
+  std::vector<TensorId> second_gradients;       // by flat value: to be added to that by sums_gradients()
+  std::vector<std::vector<SavedTensor>> saved;  // by layer
   TensorId labels;
 };
 
@@ -71,21 +79,31 @@ class StepAssembler {
   [[nodiscard]] bool is_exact() const { return step_.options.sub_batch > 0; }
   [[nodiscard]] bool is_last_chunk() const { return chunk_ == &chunks_.back(); }
 
+  // operands.cpp
+  [[nodiscard]] bool applies(When when, LayerId layer) const;
+  // The operands that rows of a table stand for; what is written is made.
+  [[nodiscard]] std::vector<NewOperand> operands_for(LayerId layer, const std::vector<OperandRow>& rows);
+  void add_read(LayerId layer, Role role, std::vector<NewOperand>& operands) const;
+  void add_written(LayerId layer, const OperandRow& row, std::vector<NewOperand>& operands);
+  void add_input_gradients(LayerId layer, const OperandRow& row, std::vector<NewOperand>& operands);
+  void add_metric(LayerId layer, std::vector<NewOperand>& operands);
+  [[nodiscard]] TensorId saved(LayerId layer, Role role) const;
+  TensorId save(LayerId layer, Role role);
+  [[nodiscard]] TensorId running(LayerId layer, Role role) const;
+
   // forward.cpp
   void forward(LayerId layer);
-  void forward_batch_norm(LayerId id, std::vector<NewOperand> operands, TensorId y);
+  void forward_input(LayerId layer);
+  void make_outputs(LayerId layer);
   void make_replays();
   // backward.cpp
   void backward(LayerId layer);
-  void backward_weighted(LayerId layer, TensorId dy);
-  void backward_loss(LayerId layer);
-  void backward_batch_norm(LayerId layer, TensorId dy);
-  void backward_elementwise(LayerId layer, TensorId dy);
-  void backward_pool(LayerId layer, TensorId dy);
-  void backward_add(LayerId layer, TensorId dy);
-  void backward_multiply(LayerId layer, TensorId dy);
-  void backward_concat(LayerId layer, TensorId dy);
-  void backward_branches(LayerId layer);  // split and fork
+  void backward_split(LayerId layer, std::vector<NewOperand>& gradients);
+  // Makes the task if it has something to write, and adds the gradients of inputs that it makes.
+  void backward_task(TaskKind kind, LayerId layer, const TaskTable& table, std::vector<NewOperand>& gradients);
+  // batch_norm.cpp
+  [[nodiscard]] bool is_fused(LayerId layer) const;
+  void backward_fused(LayerId layer);
   // Whether the layer that makes a value sums two gradients of it by itself.
   [[nodiscard]] bool sums_gradients(Value value) const;
   // Adds to the gradient of a value: takes `gradient` as it is, or sums.
@@ -100,6 +118,7 @@ class StepAssembler {
 
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return network_->layer(id); }
+  [[nodiscard]] const KindDescription& kind_of(LayerId id) const { return description_of(layer(id).kind); }
   [[nodiscard]] Shape batch_shape(Value value) const { return network_->shape(value).with_batch(chunk_->samples); }
   [[nodiscard]] std::size_t flat(Value value) const {
     return first_value_[value.layer.index()] + static_cast<std::size_t>(value.output);
@@ -109,6 +128,9 @@ class StepAssembler {
   [[nodiscard]] StorageId storage_of(TensorId id) const { return step_.tensors[id.index()].storage; }
   // Whether backward makes a gradient for this value.
   [[nodiscard]] bool needs_gradient(Value value) const;
+  [[nodiscard]] TensorId parameter_value(LayerId id, ParameterRole role) const {
+    return parameters_[layer(id).parameter(role).index()].value;
+  }
   [[nodiscard]] bool trains(const Layer& l) const { return !l.parameters.empty() && !l.frozen; }
   [[nodiscard]] std::int32_t backward_step(LayerId id) const { return 2 * step_.layer_steps + 1 - number_[id.index()]; }
 
@@ -122,9 +144,8 @@ class StepAssembler {
   std::vector<std::int32_t> number_;  // by layer: its forward step
   std::vector<bool> needs_;           // by layer: something at or before it is trained
   std::vector<ParameterState> parameters_;
-  std::vector<TensorId> saved_mean_, saved_deviation_;  // by layer
-  std::vector<TensorId> metrics_;                       // by layer
-  std::vector<std::vector<TensorId>> statistics_;       // by layer: running mean, variance
+  std::vector<TensorId> metrics_;                     // by layer
+  std::vector<std::vector<SavedTensor>> statistics_;  // by layer: as they are before the step
   // Exact batch norm: by layer, how many batch norms are on the longest way to it, and the sums of backward.
   std::vector<std::int32_t> level_;
   std::vector<TensorId> scale_sums_, shift_sums_;

@@ -1,46 +1,22 @@
 // Network -> Step.
 //
-// The operands of each task, in order ([..] only where it applies; * one per input or
-// output; > written, + written or accumulated, the rest read):
+// The operands of a layer's tasks, what may be in place, what is saved and how it is run again are in
+// the description of its kind (network/kind.h, network/kinds/). Two kinds have tasks of their own:
 //
-//   forward and replay
-//     input, in bf16                             x >y
-//     convolution, transposed, fully connected   x weight [bias] >y
-//     max_pool                                   x >y [>indices: training, minimal rules]
-//     other pools, activations, lrn, dropout     x >y
-//     softmax_cross_entropy                      x labels >y >metric
-//     batch_norm, training                       x [x] weight bias running_mean running_variance
-//                                                >y >mean >inverse_deviation >running_mean >running_variance
-//     batch_norm, replay                         x [x] weight bias mean inverse_deviation >y
-//     batch_norm, forward only                   x [x] weight bias running_mean running_variance >y
-//     add, multiply, concat                      x* >y
-//     split, fork                                x >y*
-//   backward (rules `superneurons` add reads that the kernels ignore: see golden tests)
-//     convolution ... backward_data              weight dy >dx
-//     convolution ... backward_weights           x dy +d_weight [+d_bias]
-//     max_pool                                   indices dy >dx   (superneurons: x y dy >dx)
-//     other pools, dropout                       dy >dx
-//     relu, sigmoid, tanh                        y dy >dx
-//     lrn                                        x dy >dx
-//     softmax_cross_entropy                      y labels >dx
-//     batch_norm                                 x [y] dy [dy] weight [bias] mean inverse_deviation [>dx*] [+d_weight
-//     +d_bias]
-//                                                (the second x, y, the second dy, bias: of fused ones, see fuse.h)
-//     multiply                                   x x dy >dx*     (one per input that needs it; see Operand::index)
-//     concat                                     dy >dx*
-//     split, fork                                dy* >dx         (fork sums)
-//     add (superneurons only; else no task)      dy >dx*
+//   input, in bf16: forward                      x >y
+//   batch_norm, fused (fuse.h): backward         x [y] dy [dy] weight [bias] mean inverse_deviation [>dx*]
+//                                                [+d_weight +d_bias]
+//   batch_norm, in sub-batches                   see passes.cpp
+//
+// and these belong to no layer ([..] only where it applies; * several; > written, + written or accumulated):
+//
 //   sum_gradients                                x x >y
 //   norm                                         gradient* >norm
-//   update          (each once per parameter) gradient [norm] weight [first_moment] [second_moment] >weight
-//   [>first_moment] [>second_moment]
+//   update          (each once per parameter)    gradient [norm] weight [first_moment] [second_moment] >weight
+//                                                [>first_moment] [>second_moment]
 //
-// Flatten, and dropout in a forward-only step, have no task: their output is the tensor
-// of their input. Add has no backward task under `minimal`: its inputs' gradient is dy.
-// In place, where liveness allows it: activations, dropout, batch norm, add, multiply,
-// softmax forward (x -> y); activations, dropout, batch norm, lrn, multiply backward
-// (dy -> dx); softmax backward (y -> dx); sum_gradients (x -> y). Updated values (>weight ...)
-// always share the storage of the old ones.
+// The result of sum_gradients may be in place of either x; updated values always share the storage of
+// the old ones.
 #pragma once
 
 #include "step/step.h"

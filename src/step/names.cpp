@@ -12,38 +12,10 @@ std::string_view class_name(TensorClass tensor_class) {
   return names[static_cast<std::size_t>(tensor_class)];
 }
 
-std::string_view role_name(Role role) {
-  constexpr std::array<std::string_view, kRoles> names{"x",
-                                                       "y",
-                                                       "dy",
-                                                       "dx",
-                                                       "weight",
-                                                       "bias",
-                                                       "d_weight",
-                                                       "d_bias",
-                                                       "mean",
-                                                       "inverse_deviation",
-                                                       "running_mean",
-                                                       "running_variance",
-                                                       "indices",
-                                                       "labels",
-                                                       "metric",
-                                                       "first_moment",
-                                                       "second_moment",
-                                                       "gradient",
-                                                       "norm"};
-  return names[static_cast<std::size_t>(role)];
-}
-
 std::string_view kind_name(TaskKind kind) {
   constexpr std::array<std::string_view, kTaskKinds> names{
       "forward", "replay", "backward", "backward-data", "backward-weights", "sum-gradients", "norm", "update"};
   return names[static_cast<std::size_t>(kind)];
-}
-
-std::string_view access_name(Access access) {
-  constexpr std::array<std::string_view, kAccesses> names{"read", "write", "accumulate"};
-  return names[static_cast<std::size_t>(access)];
 }
 
 std::string_view optimizer_name(OptimizerKind kind) {

@@ -26,7 +26,7 @@ void StepAssembler::run_whole(const std::vector<LayerId>& order) {
 void StepAssembler::run_exact(const std::vector<LayerId>& order) {
   find_levels(order);
   const auto norms_behind = [&](LayerId id, std::int32_t level) {
-    return layer(id).kind == LayerKind::batch_norm && level_[id.index()] == level + 1;
+    return kind_of(id).over_batch && level_[id.index()] == level + 1;
   };
   const std::int32_t last = *std::max_element(level_.begin(), level_.end());
   for (std::int32_t level = 0; level <= last; ++level) {
@@ -46,7 +46,7 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
         if (norms_behind(*it, level)) backward_spread(*it);
       for (auto it = order.rbegin(); it != order.rend(); ++it) {
         if (level_[it->index()] != level) continue;
-        if (layer(*it).kind == LayerKind::batch_norm)
+        if (kind_of(*it).over_batch)
           backward_sums(*it);
         else
           backward(*it);
@@ -62,7 +62,7 @@ void StepAssembler::find_levels(const std::vector<LayerId>& order) {
   shift_sums_.resize(network_->layers.size());
   for (const LayerId id : order) {
     const Layer& current = layer(id);
-    const bool norm = current.kind == LayerKind::batch_norm;
+    const bool norm = kind_of(id).over_batch;
     for (const Value& input : current.inputs)
       level_[id.index()] = std::max(level_[id.index()], level_[input.layer.index()] + (norm ? 1 : 0));
   }
@@ -74,20 +74,20 @@ void StepAssembler::forward_statistics(LayerId id) {
   const Layer& current = layer(id);
   const bool first = chunk_ == &chunks_.front();
   if (first) {
-    const Shape per_channel{1, current.outputs[0].channels(), 1, 1};
-    saved_mean_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::mean);
-    saved_deviation_[id.index()] = new_tensor(TensorClass::saved_state, per_channel, id, Role::inverse_deviation);
+    for (const Role role : {Role::mean, Role::inverse_deviation}) save(id, role);
+    // Of all samples.
+    for (Chunk& chunk : chunks_) chunk.saved[id.index()] = chunk_->saved[id.index()];
   }
-  const std::vector<TensorId> running = statistics_[id.index()];
+  const TensorId old_mean = running(id, Role::running_mean), old_variance = running(id, Role::running_variance);
   std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])}};
   if (is_last_chunk())
-    operands.insert(operands.end(), {{Role::running_mean, running[0]}, {Role::running_variance, running[1]}});
+    operands.insert(operands.end(), {{Role::running_mean, old_mean}, {Role::running_variance, old_variance}});
   const Access access = first ? Access::write : Access::accumulate;
-  operands.push_back({Role::mean, saved_mean_[id.index()], access});
-  operands.push_back({Role::inverse_deviation, saved_deviation_[id.index()], access});
+  operands.push_back({Role::mean, saved(id, Role::mean), access});
+  operands.push_back({Role::inverse_deviation, saved(id, Role::inverse_deviation), access});
   if (is_last_chunk()) {
-    operands.push_back({Role::running_mean, successor(running[0]), Access::write});
-    operands.push_back({Role::running_variance, successor(running[1]), Access::write});
+    operands.push_back({Role::running_mean, successor(old_mean), Access::write});
+    operands.push_back({Role::running_variance, successor(old_variance), Access::write});
   }
   new_task(TaskKind::forward, id, number_[id.index()], operands);
   if (!is_last_chunk()) return;
@@ -99,10 +99,10 @@ void StepAssembler::forward_normalize(LayerId id) {
   const Layer& current = layer(id);
   new_task(TaskKind::forward, id, number_[id.index()],
            {{Role::x, value_tensor(current.inputs[0])},
-            {Role::weight, parameters_[current.parameters[0].index()].value},
-            {Role::bias, parameters_[current.parameters[1].index()].value},
-            {Role::mean, saved_mean_[id.index()]},
-            {Role::inverse_deviation, saved_deviation_[id.index()]},
+            {Role::weight, parameter_value(id, ParameterRole::scale)},
+            {Role::bias, parameter_value(id, ParameterRole::shift)},
+            {Role::mean, saved(id, Role::mean)},
+            {Role::inverse_deviation, saved(id, Role::inverse_deviation)},
             {Role::y, output_tensor(id), Access::write}});
   allow_in_place(Role::x, Role::y);
 }
@@ -115,36 +115,39 @@ void StepAssembler::backward_sums(LayerId id) {
   const auto sum_into = [&](auto target_of) {
     std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])},
                                      {Role::dy, chunk_->gradients[flat({id, 0})]},
-                                     {Role::weight, parameters_[current.parameters[0].index()].value},
-                                     {Role::mean, saved_mean_[id.index()]},
-                                     {Role::inverse_deviation, saved_deviation_[id.index()]}};
-    for (std::size_t k = 0; k < 2; ++k) operands.push_back(target_of(k, k == 0 ? Role::d_weight : Role::d_bias));
+                                     {Role::weight, parameter_value(id, ParameterRole::scale)},
+                                     {Role::mean, saved(id, Role::mean)},
+                                     {Role::inverse_deviation, saved(id, Role::inverse_deviation)}};
+    for (const LayerParameter& parameter : current.parameters) operands.push_back(target_of(parameter));
     new_task(TaskKind::backward, id, backward_step(id), operands);
   };
-  const auto gradient = [&](std::size_t k, Role role) {
+  const auto gradient = [&](const LayerParameter& parameter) {
+    const Role role = gradient_role(parameter.role);
     Access access{};
-    const TensorId target = parameter_gradient(current.parameters[k], role, id, access);
+    const TensorId target = parameter_gradient(parameter.id, role, id, access);
     return NewOperand{role, target, access};
   };
-  const auto sums = [&](std::size_t k) -> TensorId& {
-    return k == 0 ? scale_sums_[id.index()] : shift_sums_[id.index()];
+  const auto sums = [&](ParameterRole role) -> TensorId& {
+    return role == ParameterRole::scale ? scale_sums_[id.index()] : shift_sums_[id.index()];
   };
   const bool spreads = needs_gradient(current.inputs[0]);
-  const bool alone = parameters_[current.parameters[0].index()].expected == static_cast<std::int32_t>(chunks_.size());
+  const bool alone =
+      parameters_[current.parameters[0].id.index()].expected == static_cast<std::int32_t>(chunks_.size());
   if (trains(current)) sum_into(gradient);
   if (trains(current) && alone) {
-    for (std::size_t k = 0; k < 2; ++k) sums(k) = parameters_[current.parameters[k].index()].gradient;
+    for (const auto& [role, parameter] : current.parameters) sums(role) = parameters_[parameter.index()].gradient;
   } else if (spreads) {
-    sum_into([&](std::size_t k, Role role) {
-      const Access access = sums(k).valid() ? Access::accumulate : Access::write;
-      if (!sums(k).valid())
-        sums(k) =
-            new_tensor(TensorClass::saved_state, network_->parameters[current.parameters[k].index()].shape, id, role);
-      return NewOperand{role, sums(k), access};
+    sum_into([&](const LayerParameter& parameter) {
+      const Role role = gradient_role(parameter.role);
+      TensorId& sum = sums(parameter.role);
+      const Access access = sum.valid() ? Access::accumulate : Access::write;
+      if (!sum.valid())
+        sum = new_tensor(TensorClass::saved_state, network_->parameters[parameter.id.index()].shape, id, role);
+      return NewOperand{role, sum, access};
     });
   }
   if (!spreads)
-    for (const ParameterId parameter : current.parameters) arrive(parameter);
+    for (const LayerParameter& parameter : current.parameters) arrive(parameter.id);
 }
 
 void StepAssembler::backward_spread(LayerId id) {
@@ -155,15 +158,15 @@ void StepAssembler::backward_spread(LayerId id) {
   new_task(TaskKind::backward, id, backward_step(id),
            {{Role::x, value_tensor(input)},
             {Role::dy, chunk_->gradients[flat({id, 0})]},
-            {Role::weight, parameters_[current.parameters[0].index()].value},
-            {Role::mean, saved_mean_[id.index()]},
-            {Role::inverse_deviation, saved_deviation_[id.index()]},
+            {Role::weight, parameter_value(id, ParameterRole::scale)},
+            {Role::mean, saved(id, Role::mean)},
+            {Role::inverse_deviation, saved(id, Role::inverse_deviation)},
             {Role::d_weight, scale_sums_[id.index()]},
             {Role::d_bias, shift_sums_[id.index()]},
             {Role::dx, dx, Access::write}});
   allow_in_place(Role::dy, Role::dx);
   allow_in_place(Role::x, Role::dx);
-  for (const ParameterId parameter : current.parameters) arrive(parameter);
+  for (const LayerParameter& parameter : current.parameters) arrive(parameter.id);
   contribute(input, dx, id);
 }
 

@@ -19,6 +19,7 @@
 #include "base/memory_order.h"
 #include "base/shape.h"
 #include "network/network.h"
+#include "network/role.h"
 
 namespace tide {
 
@@ -35,40 +36,6 @@ enum class TensorClass : std::uint8_t {
 };
 inline constexpr int kTensorClasses = static_cast<int>(TensorClass::metric) + 1;
 [[nodiscard]] std::string_view class_name(TensorClass tensor_class);
-
-// What a tensor is to the task that uses it. Kernels find their operands by role; where a
-// task has several of one role (add, concat, split), they stand in input or output order.
-enum class Role : std::uint8_t {
-  x,
-  y,
-  dy,
-  dx,
-  weight,
-  bias,  // batch norm: scale, shift
-  d_weight,
-  d_bias,  // their gradients
-  mean,
-  inverse_deviation,  // of the batch, saved by batch norm
-  running_mean,
-  running_variance,  // read as they were, written as they will be
-  indices,           // of max pool: position within the window, u8
-  labels,
-  metric,  // metric: f32 {sum of losses, correct count}
-  first_moment,
-  second_moment,  // optimizer state
-  gradient,       // update and norm: the parameter's gradient
-  norm,           // of all gradients, for clipping: f32 {sum of squares}
-};
-inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::norm) + 1;
-[[nodiscard]] std::string_view role_name(Role role);
-
-enum class Access : std::uint8_t {
-  read,
-  write,       // the whole tensor is made; what was there before does not matter
-  accumulate,  // added to what earlier tasks of this step wrote
-};
-inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::accumulate) + 1;
-[[nodiscard]] std::string_view access_name(Access access);
 
 // A part of a tensor, or all of it in another arrangement; reading through it is reading the tensor. A tensor
 // may be made in parts, by tasks without replays: the first part by `write`, each further one, side by side with

@@ -90,7 +90,11 @@ TEST(Builder, MakesParameters) {
   EXPECT_EQ(network.parameters[8].shape, (Shape{10, 4, 16, 16}));
   EXPECT_TRUE(network.parameters[4].frozen);
   EXPECT_FALSE(network.parameters[2].frozen);
-  EXPECT_EQ(network.layers[2].statistics, (std::vector{ParameterId(4), ParameterId(5)}));
+  const Layer& norm = network.layers[2];
+  EXPECT_EQ(norm.parameter(ParameterRole::scale), ParameterId(2));
+  EXPECT_EQ(norm.parameter(ParameterRole::running_mean), ParameterId(4));
+  EXPECT_EQ(norm.parameter(ParameterRole::running_variance), ParameterId(5));
+  EXPECT_FALSE(norm.parameter(ParameterRole::weight).valid());
   EXPECT_EQ(network.parameter_count(), 6 * 18 + 6 + 12 + 6 * 32 + 4 + 10240 + 10);
 }
 

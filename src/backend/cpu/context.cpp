@@ -2,15 +2,9 @@
 
 #include <omp.h>
 
+#include "network/kind.h"
+
 namespace tide::cpu {
-namespace {
-
-bool has_matrix(LayerKind kind) {
-  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution ||
-         kind == LayerKind::fully_connected;
-}
-
-}  // namespace
 
 void append_task(Signature& signature, const TaskView& view) {
   signature.push_back(static_cast<std::int64_t>(view.is_forward() ? TaskKind::forward : view.kind()));
@@ -33,8 +27,8 @@ const WeightLayout* Context::weight_layout(const NetworkPtr& network, ParameterI
   if (network_ != network) {
     by_parameter_.assign(network->parameters.size(), nullptr);
     for (const Layer& layer : network->layers) {
-      if (!has_matrix(layer.kind)) continue;
-      const WeightLayout*& layout = by_parameter_[layer.parameters[0].index()];
+      if (description_of(layer.kind).product == Product::none) continue;
+      const WeightLayout*& layout = by_parameter_[layer.parameter(ParameterRole::weight).index()];
       if (layout != nullptr) continue;  // shared: the first user decides
       const Shape& sample = network->shape(layer.inputs[0]);
       Signature signature = weight_signature(layer, sample);

@@ -87,7 +87,7 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   const Layer& layer = view.layer();
   const NetworkPtr& network = view.step().network;
   const auto problem = ConvolutionProblem::of(layer, network->shape(layer.inputs[0]), view.samples());
-  const WeightLayout& layout = *context->weight_layout(network, layer.parameters[0]);
+  const WeightLayout& layout = *context->weight_layout(network, layer.parameter(ParameterRole::weight));
 
   Signature signature = problem.signature();
   signature.insert(signature.end(), layout.signature.begin(), layout.signature.end());

@@ -3,6 +3,7 @@
 
 #include "cost/device_model.h"
 #include "cost/devices.h"
+#include "network/kind.h"
 #include "plan/timeline.h"
 #include "report/reproduce/superneurons.h"
 #include "report/reproduce/workbench.h"
@@ -10,27 +11,12 @@
 namespace tide::reproduce::superneurons {
 namespace {
 
+// By PaperType.
 constexpr std::array<std::string_view, 9> kTypes{"CONV", "FC",      "POOL",    "ACT",  "BN",
                                                  "LRN",  "DROPOUT", "SOFTMAX", "other"};
+static_assert(kTypes.size() == static_cast<std::size_t>(PaperType::other) + 1);
 
-std::size_t type_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::convolution:
-    case LayerKind::transposed_convolution: return 0;
-    case LayerKind::fully_connected: return 1;
-    case LayerKind::max_pool:
-    case LayerKind::average_pool:
-    case LayerKind::global_average_pool: return 2;
-    case LayerKind::relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh: return 3;
-    case LayerKind::batch_norm: return 4;
-    case LayerKind::lrn: return 5;
-    case LayerKind::dropout: return 6;
-    case LayerKind::softmax_cross_entropy: return 7;
-    default: return 8;
-  }
-}
+std::size_t type_of(LayerKind kind) { return static_cast<std::size_t>(description_of(kind).paper_type); }
 
 std::int64_t paper_batch(std::string_view name) { return name == "AlexNet" ? 200 : 32; }
 

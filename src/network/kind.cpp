@@ -1,0 +1,46 @@
+#include "network/kind.h"
+
+#include <array>
+
+namespace tide {
+namespace {
+
+constexpr std::array<std::string_view, kLayerKinds> kNames = {
+#define TIDE_NAME(kind) #kind,
+    TIDE_LAYER_KINDS(TIDE_NAME)
+#undef TIDE_NAME
+};
+
+}  // namespace
+
+std::string_view kind_name(LayerKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
+std::optional<LayerKind> kind_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<LayerKind>(i);
+  return std::nullopt;
+}
+
+const KindDescription& description_of(LayerKind kind) {
+  static const std::array<KindDescription, kLayerKinds> all{
+#define TIDE_DESCRIPTION(kind) describe_##kind(),
+      TIDE_LAYER_KINDS(TIDE_DESCRIPTION)
+#undef TIDE_DESCRIPTION
+  };
+  return all[static_cast<std::size_t>(kind)];
+}
+
+bool equal_options(const LayerOptions& a, const LayerOptions& b) {
+  return a.index() == b.index() && std::visit(
+                                       [&](const auto& options) {
+                                         using Options = std::remove_cvref_t<decltype(options)>;
+                                         return equal_fields(options, std::get<Options>(b));
+                                       },
+                                       a);
+}
+
+std::vector<Shape> same_shape(const Layer& /*layer*/, const std::vector<Shape>& inputs) { return {inputs[0]}; }
+
+Shape per_channel(std::int64_t channels) { return {1, channels, 1, 1}; }
+
+}  // namespace tide

@@ -1,0 +1,139 @@
+// Everything that the pipeline asks about a kind of layer, as data. One file per kind or family in
+// kinds/ fills it in; builder, network files, step, cost model, policies and tests follow it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "network/layer.h"
+#include "network/role.h"
+
+namespace tide {
+
+// In which steps an operand is there.
+enum class When : std::uint8_t {
+  always,
+  training,
+  for_backward,  // training under `minimal`, where the output's gradient is wanted
+  minimal,       // rules
+  superneurons,  // rules: reads that kernels ignore, but that the paper counts
+};
+
+// One row of a task's operands. A role stands for all that the layer has of it: x and dx for its
+// inputs (dx: those whose gradient is wanted), y and dy for its outputs, weight and bias for the
+// parameters that are there, d_weight and d_bias for the ones that are trained.
+struct OperandRow {
+  Role role;
+  Access access = Access::read;
+  When when = When::always;
+  // Rules `superneurons`: the (first) result lies in the storage of the first operand of this role.
+  std::optional<Role> takes = {};
+};
+
+// Results of role `target` may take the place of operands of role `source`.
+struct InPlaceRoles {
+  Role source, target;
+};
+
+struct TaskTable {
+  std::vector<OperandRow> operands = {};  // none: there is no such task
+  std::vector<InPlaceRoles> in_place = {};
+};
+
+// Whether the output is the tensor of the input, without a task.
+enum class Alias : std::uint8_t { never, forward_only, always };
+
+// What forward keeps for backward and replay besides outputs.
+struct SavedState {
+  Shape shape;
+  DataType type = DataType::f32;
+};
+
+struct NewParameter {
+  ParameterRole role;
+  Shape shape;
+  std::int64_t fan_in = 1;
+};
+
+// What a task with weights multiplies.
+enum class Product : std::uint8_t { none, convolution, transposed_convolution, matrix };
+
+// How often a kernel goes over its operands.
+enum class Passes : std::uint8_t {
+  one,
+  two,
+  statistics_first,  // once for sums over x (and the gradients), then once more for what is made of them
+};
+
+// As SuperNeurons' figures 2 and 8 group layers.
+enum class PaperType : std::uint8_t {
+  convolution,
+  fully_connected,
+  pool,
+  activation,
+  batch_norm,
+  lrn,
+  dropout,
+  softmax,
+  other,
+};
+
+inline constexpr int kAnyNumber = -1;
+
+struct KindDescription {
+  // The network.
+  LayerOptions defaults = NoOptions{};  // says which alternative of LayerOptions the kind takes
+  int fewest_inputs = 1, most_inputs = 1;
+  // Throws an Error that says what does not fit; the caller names the layer.
+  std::vector<Shape> (*shapes)(const Layer& layer, const std::vector<Shape>& inputs) = nullptr;
+  std::vector<NewParameter> (*parameters)(const Layer& layer, const Shape& input) = nullptr;  // null: none
+
+  // The step. Replays have the operands of forward unless `replay` says otherwise; backward is one
+  // task, or one for dx and one for the weights.
+  TaskTable forward = {}, backward = {}, backward_data = {}, backward_weights = {};
+  std::vector<OperandRow> replay = {};
+  bool replays = true;
+  SavedState (*saved)(Role role, const Layer& layer, std::int64_t samples) = nullptr;  // of the roles that it saves
+  Alias alias = Alias::never;
+  std::optional<When> passes_gradient = {};  // where the gradient of every input is dy itself, without a task
+  bool numbered = true;                      // as a layer in the papers' count of steps
+  bool full_precision = false;               // its output is fp32 in every step
+  bool over_batch = false;                   // mixes samples, so that sub-batches need exact batch norm (passes.cpp)
+
+  // The cost model: of tasks without a product, by the largest operand.
+  double flops_per_element = 1;
+  Product product = Product::none;
+  Passes passes = Passes::one;
+
+  // Policies. `checkpoint` and `offload`: SuperNeurons' sets of layers that are kept, and offloaded.
+  // `dear`: drop-cheap never runs it again.
+  bool checkpoint = false, offload = false, dear = false;
+  PaperType paper_type = PaperType::other;
+};
+
+[[nodiscard]] const KindDescription& description_of(LayerKind kind);
+
+// Of every kind, in kinds/.
+#define TIDE_DESCRIBE(kind) [[nodiscard]] KindDescription describe_##kind();
+TIDE_LAYER_KINDS(TIDE_DESCRIBE)
+#undef TIDE_DESCRIBE
+
+// For the functions of a description: an Error without the layer's name, which the caller adds.
+template <typename... Args>
+void require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) throw Error(format, std::forward<Args>(args)...);
+}
+
+// Of layers whose output is as large as their input.
+[[nodiscard]] std::vector<Shape> same_shape(const Layer& layer, const std::vector<Shape>& inputs);
+// Of one number per channel.
+[[nodiscard]] Shape per_channel(std::int64_t channels);
+
+// Rows of tables.
+[[nodiscard]] constexpr OperandRow reads(Role role, When when = When::always) { return {role, Access::read, when, {}}; }
+[[nodiscard]] constexpr OperandRow writes(Role role, When when = When::always, std::optional<Role> takes = {}) {
+  return {role, Access::write, when, takes};
+}
+[[nodiscard]] constexpr OperandRow adds_to(Role role) { return {role, Access::accumulate, When::always, {}}; }
+
+}  // namespace tide

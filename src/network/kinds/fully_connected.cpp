@@ -1,0 +1,29 @@
+#include "network/kinds/weighted.h"
+
+namespace tide {
+namespace {
+
+std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
+  const auto& options = layer.as<FullyConnectedOptions>();
+  require(options.channels >= 1, "it has {} output channels; give at least 1", options.channels);
+  return {Shape{1, options.channels, 1, 1}};
+}
+
+std::vector<NewParameter> parameters(const Layer& layer, const Shape& input) {
+  const auto& options = layer.as<FullyConnectedOptions>();
+  return weight_and_bias(input.with_batch(options.channels), options.channels, options.bias, input.per_sample());
+}
+
+}  // namespace
+
+KindDescription describe_fully_connected() {
+  KindDescription kind = describe_weighted();
+  kind.defaults = FullyConnectedOptions{};
+  kind.shapes = shapes;
+  kind.parameters = parameters;
+  kind.product = Product::matrix;
+  kind.paper_type = PaperType::fully_connected;
+  return kind;
+}
+
+}  // namespace tide

@@ -1,0 +1,28 @@
+#include "network/kind.h"
+
+namespace tide {
+namespace {
+
+std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
+  const Shape& sample = layer.as<InputOptions>().sample;
+  require(sample.batch() == 1, "its sample has batch {}; give the shape of one sample (batch 1)", sample.batch());
+  require(sample.channels() >= 1 && sample.height() >= 1 && sample.width() >= 1,
+          "its sample is {}; every dimension must be at least 1", sample_text(sample));
+  return {sample};
+}
+
+}  // namespace
+
+// The host fills in the batch; a task only stores it as bf16 where the step asks for that.
+KindDescription describe_input() {
+  KindDescription kind;
+  kind.defaults = InputOptions{};
+  kind.fewest_inputs = kind.most_inputs = 0;
+  kind.shapes = shapes;
+  kind.numbered = false;
+  kind.checkpoint = true;
+  kind.dear = true;
+  return kind;
+}
+
+}  // namespace tide

@@ -1,0 +1,59 @@
+#include "network/role.h"
+
+#include <array>
+
+namespace tide {
+
+std::string_view role_name(Role role) {
+  constexpr std::array<std::string_view, kRoles> names{"x",
+                                                       "y",
+                                                       "dy",
+                                                       "dx",
+                                                       "weight",
+                                                       "bias",
+                                                       "d_weight",
+                                                       "d_bias",
+                                                       "mean",
+                                                       "inverse_deviation",
+                                                       "running_mean",
+                                                       "running_variance",
+                                                       "indices",
+                                                       "labels",
+                                                       "metric",
+                                                       "first_moment",
+                                                       "second_moment",
+                                                       "gradient",
+                                                       "norm"};
+  static_assert(!names.back().empty());
+  return names[static_cast<std::size_t>(role)];
+}
+
+std::string_view access_name(Access access) {
+  constexpr std::array<std::string_view, kAccesses> names{"read", "write", "accumulate"};
+  return names[static_cast<std::size_t>(access)];
+}
+
+std::string_view parameter_role_name(ParameterRole role) {
+  constexpr std::array<std::string_view, kParameterRoles> names{"weight", "bias",         "scale",
+                                                                "shift",  "running_mean", "running_variance"};
+  static_assert(!names.back().empty());
+  return names[static_cast<std::size_t>(role)];
+}
+
+Role operand_role(ParameterRole role) {
+  switch (role) {
+    case ParameterRole::weight:
+    case ParameterRole::scale: return Role::weight;
+    case ParameterRole::bias:
+    case ParameterRole::shift: return Role::bias;
+    case ParameterRole::running_mean: return Role::running_mean;
+    case ParameterRole::running_variance: return Role::running_variance;
+  }
+  return Role::weight;
+}
+
+Role gradient_role(ParameterRole role) {
+  return operand_role(role) == Role::weight ? Role::d_weight : Role::d_bias;
+}
+
+}  // namespace tide
