@@ -88,11 +88,11 @@ TIDE_CLONES void spread_to_sample(const float* dy, float* dx, Index positions, I
 
 }  // namespace
 
-Recipe average_pool_recipe(const TaskView& view, int threads) {
+Recipe average_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<PoolOptions>();
   const PoolShape p = PoolShape::of(options.window, view.input(), view.output());
   const bool count_padding = options.count_padding;
-  threads = team_for(view.input().elements(), threads);
+  const int threads = team_for(view.input().elements(), threads_of(context));
   const bool forward = view.is_forward();
   const std::size_t from = forward ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = forward ? view.written(Role::y) : view.written(Role::dx);
@@ -105,10 +105,10 @@ Recipe average_pool_recipe(const TaskView& view, int threads) {
   });
 }
 
-Recipe global_average_pool_recipe(const TaskView& view, int threads) {
+Recipe global_average_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape shape = view.input();
   const Index positions = shape.positions(), channels = shape.channels();
-  threads = team_for(shape.elements(), threads);
+  const int threads = team_for(shape.elements(), threads_of(context));
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y);
     constexpr Index kChannels = 512;  // cut wide samples, so that a batch of one uses all threads

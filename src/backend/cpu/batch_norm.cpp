@@ -247,10 +247,10 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
 
 }  // namespace
 
-Recipe batch_norm_recipe(const TaskView& view, int threads) {
+Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape shape = view.input();
   const Index rows = shape.batch() * shape.positions(), channels = shape.channels();
-  threads = team_for(shape.elements(), threads);
+  const int threads = team_for(shape.elements(), threads_of(context));
   if (view.find_read(Role::d_weight)) return spread_recipe(view, rows, channels, threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
   if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);

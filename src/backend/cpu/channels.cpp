@@ -6,8 +6,10 @@
 #include "backend/cpu/recipe.h"
 
 namespace tide::cpu {
-Recipe channels_recipe(const TaskView& view, int threads) {
-  const bool concat = view.layer_kind() == LayerKind::concat;
+namespace {
+
+Recipe channels_recipe(const TaskView& view, const ContextPtr& context, bool concat) {
+  const int threads = threads_of(context);
   const bool gather = concat == view.is_forward();  // from the parts into the whole
   const Role part_role = concat ? (view.is_forward() ? Role::x : Role::dx) : (view.is_forward() ? Role::y : Role::dy);
   const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
@@ -31,5 +33,10 @@ Recipe channels_recipe(const TaskView& view, int threads) {
     });
   });
 }
+
+}  // namespace
+
+Recipe concat_recipe(const TaskView& view, const ContextPtr& context) { return channels_recipe(view, context, true); }
+Recipe split_recipe(const TaskView& view, const ContextPtr& context) { return channels_recipe(view, context, false); }
 
 }  // namespace tide::cpu

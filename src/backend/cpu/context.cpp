@@ -2,9 +2,12 @@
 
 #include <omp.h>
 
+#include "backend/cpu/recipe.h"
 #include "network/kind.h"
 
 namespace tide::cpu {
+
+int threads_of(const ContextPtr& context) { return context->threads(); }
 
 void append_task(Signature& signature, const TaskView& view) {
   signature.push_back(static_cast<std::int64_t>(view.is_forward() ? TaskKind::forward : view.kind()));

@@ -101,4 +101,8 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   return {program->workspace(), [program, context] { return program->make_kernel(context); }};
 }
 
+Recipe transposed_convolution_recipe(const TaskView& view, const ContextPtr& context) {
+  return convolution_recipe(view, context);
+}
+
 }  // namespace tide::cpu

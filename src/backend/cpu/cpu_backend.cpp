@@ -2,6 +2,7 @@
 // everything else.
 #include <omp.h>
 
+#include <array>
 #include <map>
 
 #include "backend/cpu/context.h"
@@ -15,40 +16,32 @@ namespace {
 
 using namespace cpu;
 
-Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
-  const int threads = context->threads();
-  switch (view.kind()) {
-    case TaskKind::sum_gradients: return sum_recipe(view, Role::x, Role::y, threads);
-    case TaskKind::norm: return norm_recipe(view, threads);
-    case TaskKind::update: return update_recipe(view, threads);
-    default: break;
-  }
-  const bool forward = view.is_forward();
-  switch (view.layer_kind()) {
-    case LayerKind::convolution:
-    case LayerKind::transposed_convolution: return convolution_recipe(view, context);
-    case LayerKind::fully_connected: return fully_connected_recipe(view, context);
-    case LayerKind::max_pool: return max_pool_recipe(view, threads);
-    case LayerKind::average_pool: return average_pool_recipe(view, threads);
-    case LayerKind::global_average_pool: return global_average_pool_recipe(view, threads);
-    case LayerKind::relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh: return activation_recipe(view, threads);
-    case LayerKind::softmax_cross_entropy: return loss_recipe(view, threads);
-    case LayerKind::lrn: return lrn_recipe(view, threads);
-    case LayerKind::batch_norm: return batch_norm_recipe(view, threads);
-    case LayerKind::dropout: return dropout_recipe(view, threads);
-    case LayerKind::add:
-      return forward ? sum_recipe(view, Role::x, Role::y, threads) : copy_recipe(view, Role::dy, Role::dx, threads);
-    case LayerKind::fork:
-      return forward ? copy_recipe(view, Role::x, Role::y, threads) : sum_recipe(view, Role::dy, Role::dx, threads);
-    case LayerKind::multiply: return multiply_recipe(view, threads);
-    case LayerKind::concat:
-    case LayerKind::split: return channels_recipe(view, threads);
-    case LayerKind::input:
-    case LayerKind::flatten: break;
-  }
+[[noreturn]] void nothing_to_run(const TaskView& view) {
   throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
+}
+
+Recipe recipe_of_layer(const TaskView& view, const ContextPtr& context) {
+  using Function = Recipe (*)(const TaskView&, const ContextPtr&);
+  static constexpr std::array<Function, kLayerKinds> functions{
+#define TIDE_FUNCTION(kind) kind##_recipe,
+      TIDE_LAYER_KINDS(TIDE_FUNCTION)
+#undef TIDE_FUNCTION
+  };
+  return functions[static_cast<std::size_t>(view.layer_kind())](view, context);
+}
+
+Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
+  switch (view.kind()) {
+    case TaskKind::sum_gradients: return sum_recipe(view, context, Role::x, Role::y);
+    case TaskKind::norm: return norm_recipe(view, context);
+    case TaskKind::update: return update_recipe(view, context);
+    case TaskKind::forward:
+    case TaskKind::replay:
+    case TaskKind::backward:
+    case TaskKind::backward_data:
+    case TaskKind::backward_weights: return recipe_of_layer(view, context);
+  }
+  nothing_to_run(view);
 }
 
 std::string_view instruction_set() {
@@ -146,6 +139,10 @@ class CpuBackend final : public Backend {
 };
 
 }  // namespace
+
+// Batches are fp32 already, and a flattened value is the value itself.
+Recipe cpu::input_recipe(const TaskView& view, const ContextPtr& /*context*/) { nothing_to_run(view); }
+Recipe cpu::flatten_recipe(const TaskView& view, const ContextPtr& /*context*/) { nothing_to_run(view); }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
 

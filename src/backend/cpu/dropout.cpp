@@ -31,11 +31,11 @@ TIDE_CLONES void drop(const Mask& mask, std::uint64_t sample, const float* from,
 }  // namespace
 
 // Backward is forward with dy for x.
-Recipe dropout_recipe(const TaskView& view, int threads) {
+Recipe dropout_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t from = view.is_forward() ? view.read(Role::x) : view.read(Role::dy);
   const std::size_t to = view.is_forward() ? view.written(Role::y) : view.written(Role::dx);
   const Shape shape = view.input();
-  threads = team_for(shape.elements(), threads);
+  const int threads = team_for(shape.elements(), threads_of(context));
   const auto rate = static_cast<float>(view.options<DropoutOptions>().rate);
   const auto layer = view.random_stream();
   constexpr std::int64_t kBlocks = 1024;  // of four numbers, drawn by one thread at a time

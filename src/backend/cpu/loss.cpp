@@ -91,12 +91,12 @@ LossShape shape_of(const TaskView& view, std::size_t labels) {
 
 }  // namespace
 
-Recipe loss_recipe(const TaskView& view, int threads) {
+Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t labels = view.read(Role::labels),
                     y = view.is_forward() ? view.written(Role::y) : view.read(Role::y);
   const LossShape s = shape_of(view, labels);
   const Index rows = s.batch * s.positions;
-  threads = team_for(rows * s.classes, threads);
+  const int threads = team_for(rows * s.classes, threads_of(context));
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), metric = view.written(Role::metric);
     const bool adds = view.accumulates(metric);

@@ -90,10 +90,10 @@ TIDE_CLONES void backward_rows(const LrnShape& s, const float* x, const float* d
 
 }  // namespace
 
-Recipe lrn_recipe(const TaskView& view, int threads) {
+Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<LrnOptions>();
   const Shape shape = view.input();
-  threads = team_for(shape.elements(), threads);
+  const int threads = team_for(shape.elements(), threads_of(context));
   const LrnShape s{shape.channels(), options.size / 2, static_cast<float>(options.k),
                    static_cast<float>(options.alpha / static_cast<double>(options.size)),
                    static_cast<float>(options.beta)};

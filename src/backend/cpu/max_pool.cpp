@@ -165,9 +165,9 @@ Kernel scatter_kernel(const TaskView& view, const PoolShape& p, int threads) {
 
 }  // namespace
 
-Recipe max_pool_recipe(const TaskView& view, int threads) {
+Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const PoolShape shape = PoolShape::of(view.options<PoolOptions>().window, view.input(), view.output());
-  threads = team_for(view.input().elements(), threads);
+  const int threads = team_for(view.input().elements(), threads_of(context));
   const auto indices = view.is_forward() ? view.find_written(Role::indices) : view.find_read(Role::indices);
   const bool small = !indices || view.tensor(*indices).type == DataType::u8;
   if (view.is_forward())

@@ -105,6 +105,33 @@ Kernel binary_kernel(Binary function, std::size_t first, std::size_t second, std
 
 Index count_of(const TaskView& view, std::size_t position) { return view.shape(position).elements(); }
 
+// Backward takes y and dy.
+Recipe activation_recipe(const TaskView& view, const ContextPtr& context, Unary forward, Binary backward) {
+  const int threads = threads_of(context);
+  if (view.is_forward()) {
+    const std::size_t y = view.written(Role::y);
+    return recipe(unary_kernel(forward, view.read(Role::x), y, count_of(view, y), threads));
+  }
+  const std::size_t dx = view.written(Role::dx);
+  return recipe(binary_kernel(backward, view.read(Role::y), view.read(Role::dy), dx, count_of(view, dx), threads));
+}
+
+Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
+  const int threads = threads_of(context);
+  const std::size_t source = view.read(from);
+  const std::vector<std::size_t> targets = view.all_written(to);
+  const Index count = count_of(view, source);
+  return recipe([=](const Launch& launch) {
+    const auto* x = input_of<float>(launch, source);
+    parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
+      for (const std::size_t target : targets) {
+        auto* y = output_of<float>(launch, target);
+        if (y != x) std::memcpy(y + begin, x + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void add_floats(float* target, const float* source, Index count, int threads) {
@@ -119,23 +146,30 @@ void sum_rows(float* target, const float* source, Index rows, Index columns, boo
   });
 }
 
-Recipe activation_recipe(const TaskView& view, int threads) {
-  const LayerKind kind = view.layer_kind();
-  if (view.is_forward()) {
-    const std::size_t y = view.written(Role::y);
-    const Unary function = kind == LayerKind::relu      ? relu_forward
-                           : kind == LayerKind::sigmoid ? sigmoid_forward
-                                                        : tanh_forward;
-    return recipe(unary_kernel(function, view.read(Role::x), y, count_of(view, y), threads));
-  }
-  const std::size_t dx = view.written(Role::dx);
-  const Binary function = kind == LayerKind::relu      ? relu_backward
-                          : kind == LayerKind::sigmoid ? sigmoid_backward
-                                                       : tanh_backward;
-  return recipe(binary_kernel(function, view.read(Role::y), view.read(Role::dy), dx, count_of(view, dx), threads));
+Recipe relu_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, relu_forward, relu_backward);
 }
 
-Recipe sum_recipe(const TaskView& view, Role from, Role to, int threads) {
+Recipe sigmoid_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, sigmoid_forward, sigmoid_backward);
+}
+
+Recipe tanh_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, tanh_forward, tanh_backward);
+}
+
+Recipe add_recipe(const TaskView& view, const ContextPtr& context) {
+  return view.is_forward() ? sum_recipe(view, context, Role::x, Role::y)
+                           : copy_recipe(view, context, Role::dy, Role::dx);
+}
+
+Recipe fork_recipe(const TaskView& view, const ContextPtr& context) {
+  return view.is_forward() ? copy_recipe(view, context, Role::x, Role::y)
+                           : sum_recipe(view, context, Role::dy, Role::dx);
+}
+
+Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
+  const int threads = threads_of(context);
   const std::vector<std::size_t> sources = view.all_read(from);
   const std::size_t target = view.written(to);
   const Index count = count_of(view, target);
@@ -157,22 +191,8 @@ Recipe sum_recipe(const TaskView& view, Role from, Role to, int threads) {
   });
 }
 
-Recipe copy_recipe(const TaskView& view, Role from, Role to, int threads) {
-  const std::size_t source = view.read(from);
-  const std::vector<std::size_t> targets = view.all_written(to);
-  const Index count = count_of(view, source);
-  return recipe([=](const Launch& launch) {
-    const auto* x = input_of<float>(launch, source);
-    parallel_ranges(threads, count, kElementGrain, [&](Index begin, Index end) {
-      for (const std::size_t target : targets) {
-        auto* y = output_of<float>(launch, target);
-        if (y != x) std::memcpy(y + begin, x + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
-      }
-    });
-  });
-}
-
-Recipe multiply_recipe(const TaskView& view, int threads) {
+Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
+  const int threads = threads_of(context);
   const std::size_t a = view.read(Role::x, 0), b = view.read(Role::x, 1);
   if (view.is_forward()) {
     const std::size_t y = view.written(Role::y);

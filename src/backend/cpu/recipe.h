@@ -21,23 +21,19 @@ inline Recipe recipe(Kernel kernel, Bytes workspace = {}) {
   return {workspace, [kernel = std::move(kernel)] { return kernel; }};
 }
 
-// One function per family of layers; each knows forward, replay and backward.
-[[nodiscard]] Recipe convolution_recipe(const TaskView& view, const ContextPtr& context);  // transposed too
-[[nodiscard]] Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe max_pool_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe average_pool_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe global_average_pool_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe activation_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe dropout_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe lrn_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe batch_norm_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe loss_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe sum_recipe(const TaskView& view, Role from, Role to, int threads);
-[[nodiscard]] Recipe copy_recipe(const TaskView& view, Role from, Role to, int threads);
-[[nodiscard]] Recipe multiply_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe channels_recipe(const TaskView& view, int threads);  // concat, split
-[[nodiscard]] Recipe norm_recipe(const TaskView& view, int threads);
-[[nodiscard]] Recipe update_recipe(const TaskView& view, int threads);
+// One function per kind of layer, which knows its forward, replay and backward tasks: a new kind is a file that
+// defines its own. Kinds without one are named by the linker.
+#define TIDE_RECIPE(kind) [[nodiscard]] Recipe kind##_recipe(const TaskView& view, const ContextPtr& context);
+TIDE_LAYER_KINDS(TIDE_RECIPE)
+#undef TIDE_RECIPE
+
+// Of tasks of any layer.
+[[nodiscard]] Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to);
+[[nodiscard]] Recipe norm_recipe(const TaskView& view, const ContextPtr& context);
+[[nodiscard]] Recipe update_recipe(const TaskView& view, const ContextPtr& context);
+
+// How many threads a kernel may use.
+[[nodiscard]] int threads_of(const ContextPtr& context);
 
 // Operand or workspace addresses with their type.
 template <typename Element>

@@ -98,7 +98,8 @@ Index stored_floats(const TaskView& view, std::size_t position) {
 
 }  // namespace
 
-Recipe update_recipe(const TaskView& view, int threads) {
+Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
+  const int threads = threads_of(context);
   struct Positions {
     std::size_t gradient, weight, new_weight;
     std::optional<std::size_t> first, second, new_first, new_second;
@@ -138,7 +139,8 @@ Recipe update_recipe(const TaskView& view, int threads) {
   });
 }
 
-Recipe norm_recipe(const TaskView& view, int threads) {
+Recipe norm_recipe(const TaskView& view, const ContextPtr& context) {
+  const int threads = threads_of(context);
   // Fixed pieces, summed in order: the same bits whatever the number of threads.
   constexpr Index kPiece = Index{1} << 16;
   struct Piece {

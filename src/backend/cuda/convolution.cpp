@@ -275,4 +275,8 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
   return recipe;
 }
 
+Recipe transposed_convolution_recipe(const TaskView& view, const ContextPtr& context) {
+  return convolution_recipe(view, context);
+}
+
 }  // namespace tide::cuda

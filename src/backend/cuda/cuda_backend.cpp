@@ -3,6 +3,7 @@
 // channels; storage is fp32, or bf16 for layer outputs and their gradients.
 #include <nvtx3/nvToolsExt.h>
 
+#include <array>
 #include <map>
 
 #include "backend/cuda/recipe.h"
@@ -16,39 +17,32 @@ namespace {
 
 using namespace cuda;
 
+[[noreturn]] void nothing_to_run(const TaskView& view) {
+  throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
+}
+
+Recipe recipe_of_layer(const TaskView& view, const ContextPtr& context) {
+  using Function = Recipe (*)(const TaskView&, const ContextPtr&);
+  static constexpr std::array<Function, kLayerKinds> functions{
+#define TIDE_FUNCTION(kind) kind##_recipe,
+      TIDE_LAYER_KINDS(TIDE_FUNCTION)
+#undef TIDE_FUNCTION
+  };
+  return functions[static_cast<std::size_t>(view.layer_kind())](view, context);
+}
+
 Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
   switch (view.kind()) {
     case TaskKind::sum_gradients: return sum_recipe(view, context, Role::x, Role::y);
     case TaskKind::norm: return norm_recipe(view, context);
     case TaskKind::update: return update_recipe(view, context);
-    default: break;
+    case TaskKind::forward:
+    case TaskKind::replay:
+    case TaskKind::backward:
+    case TaskKind::backward_data:
+    case TaskKind::backward_weights: return recipe_of_layer(view, context);
   }
-  const bool forward = view.is_forward();
-  switch (view.layer_kind()) {
-    case LayerKind::convolution:
-    case LayerKind::transposed_convolution: return convolution_recipe(view, context);
-    case LayerKind::fully_connected: return fully_connected_recipe(view, context);
-    case LayerKind::max_pool:
-    case LayerKind::average_pool:
-    case LayerKind::global_average_pool: return pool_recipe(view, context);
-    case LayerKind::relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh: return activation_recipe(view, context);
-    case LayerKind::softmax_cross_entropy: return loss_recipe(view, context);
-    case LayerKind::lrn: return lrn_recipe(view, context);
-    case LayerKind::batch_norm: return batch_norm_recipe(view, context);
-    case LayerKind::dropout: return dropout_recipe(view, context);
-    case LayerKind::add:
-      return forward ? sum_recipe(view, context, Role::x, Role::y) : copy_recipe(view, context, Role::dy, Role::dx);
-    case LayerKind::fork:
-      return forward ? copy_recipe(view, context, Role::x, Role::y) : sum_recipe(view, context, Role::dy, Role::dx);
-    case LayerKind::multiply: return multiply_recipe(view, context);
-    case LayerKind::concat:
-    case LayerKind::split: return channels_recipe(view, context);
-    case LayerKind::input: return input_recipe(view, context);
-    case LayerKind::flatten: break;
-  }
-  throw Error("task '{}' has nothing to run", task_name(view.step(), view.id()));
+  nothing_to_run(view);
 }
 
 // Shows the task's name around its launches in a profiler (NVTX): those of steps that run op by
@@ -182,6 +176,9 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+
+// A flattened value is the value itself.
+Recipe cuda::flatten_recipe(const TaskView& view, const ContextPtr& /*context*/) { nothing_to_run(view); }
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<CudaBackend>(options);

@@ -30,7 +30,7 @@ Recipe lrn_recipe(const TaskView& view, const ContextPtr& context) {
   });
 }
 
-Recipe loss_recipe(const TaskView& view, const ContextPtr& context) {
+Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
   const std::size_t labels = view.read(Role::labels);

@@ -17,24 +17,73 @@ Recipe binary_recipe(const TaskView& view, const ContextPtr& context, Binary ope
   });
 }
 
+// Backward takes y and dy.
+Recipe activation_recipe(const TaskView& view, const ContextPtr& context, Unary forward, Binary backward) {
+  if (!view.is_forward())
+    return binary_recipe(view, context, backward, view.read(Role::y), view.read(Role::dy), view.written(Role::dx));
+  const std::size_t x = view.read(Role::x), y = view.written(Role::y);
+  return recipe([=, count = count_of(view, y), element = element_of(view, y)](const Launch& launch) {
+    check(launch_unary(context->stream(), forward, element, launch.operands[x], launch.operands[y], count),
+          "an elementwise kernel");
+  });
+}
+
+Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
+  const std::size_t source = view.read(from);
+  const std::vector<std::size_t> targets = view.all_written(to);
+  const std::size_t size = static_cast<std::size_t>(count_of(view, source)) * size_of(element_of(view, source));
+  return recipe([=](const Launch& launch) {
+    for (const std::size_t target : targets)
+      if (launch.operands[target] != launch.operands[source])
+        check(cudaMemcpyAsync(launch.operands[target], launch.operands[source], size, cudaMemcpyDeviceToDevice,
+                              context->stream()),
+              "a copy");
+  });
+}
+
+Recipe channels_recipe(const TaskView& view, const ContextPtr& context, bool concat) {
+  const bool gather = concat == view.is_forward();  // from the parts into the whole
+  const Role part_role = concat ? (view.is_forward() ? Role::x : Role::dx) : (view.is_forward() ? Role::y : Role::dy);
+  const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
+  const Shape shape = concat ? view.output() : view.input();
+  const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
+  const std::vector<ChannelPart> parts =
+      channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
+  const std::int64_t rows = shape.batch() * shape.positions(), width = shape.channels();
+  return recipe([=, element = element_of(view, whole)](const Launch& launch) {
+    for (const ChannelPart& part : parts) {
+      std::byte* wide = launch.operands[whole] + static_cast<std::size_t>(part.offset) * size_of(element);
+      std::byte* narrow = launch.operands[part.position];
+      const cudaStream_t stream = context->stream();
+      check(gather ? launch_copy_columns(stream, element, narrow, part.channels, wide, width, rows, part.channels)
+                   : launch_copy_columns(stream, element, wide, width, narrow, part.channels, rows, part.channels),
+            "copying channels");
+    }
+  });
+}
+
 }  // namespace
 
-Recipe activation_recipe(const TaskView& view, const ContextPtr& context) {
-  const LayerKind kind = view.layer_kind();
-  if (view.is_forward()) {
-    const std::size_t x = view.read(Role::x), y = view.written(Role::y);
-    const Unary operation = kind == LayerKind::relu      ? Unary::relu
-                            : kind == LayerKind::sigmoid ? Unary::sigmoid
-                                                         : Unary::tanh;
-    return recipe([=, count = count_of(view, y), element = element_of(view, y)](const Launch& launch) {
-      check(launch_unary(context->stream(), operation, element, launch.operands[x], launch.operands[y], count),
-            "an elementwise kernel");
-    });
-  }
-  const Binary operation = kind == LayerKind::relu      ? Binary::relu_backward
-                           : kind == LayerKind::sigmoid ? Binary::sigmoid_backward
-                                                        : Binary::tanh_backward;
-  return binary_recipe(view, context, operation, view.read(Role::y), view.read(Role::dy), view.written(Role::dx));
+Recipe relu_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, Unary::relu, Binary::relu_backward);
+}
+
+Recipe sigmoid_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, Unary::sigmoid, Binary::sigmoid_backward);
+}
+
+Recipe tanh_recipe(const TaskView& view, const ContextPtr& context) {
+  return activation_recipe(view, context, Unary::tanh, Binary::tanh_backward);
+}
+
+Recipe add_recipe(const TaskView& view, const ContextPtr& context) {
+  return view.is_forward() ? sum_recipe(view, context, Role::x, Role::y)
+                           : copy_recipe(view, context, Role::dy, Role::dx);
+}
+
+Recipe fork_recipe(const TaskView& view, const ContextPtr& context) {
+  return view.is_forward() ? copy_recipe(view, context, Role::x, Role::y)
+                           : sum_recipe(view, context, Role::dy, Role::dx);
 }
 
 Recipe input_recipe(const TaskView& view, const ContextPtr& context) {
@@ -74,19 +123,6 @@ Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Ro
   });
 }
 
-Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to) {
-  const std::size_t source = view.read(from);
-  const std::vector<std::size_t> targets = view.all_written(to);
-  const std::size_t size = static_cast<std::size_t>(count_of(view, source)) * size_of(element_of(view, source));
-  return recipe([=](const Launch& launch) {
-    for (const std::size_t target : targets)
-      if (launch.operands[target] != launch.operands[source])
-        check(cudaMemcpyAsync(launch.operands[target], launch.operands[source], size, cudaMemcpyDeviceToDevice,
-                              context->stream()),
-              "a copy");
-  });
-}
-
 Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
   const std::size_t a = view.read(Role::x, 0), b = view.read(Role::x, 1);
   if (view.is_forward()) {
@@ -106,26 +142,7 @@ Recipe multiply_recipe(const TaskView& view, const ContextPtr& context) {
   });
 }
 
-Recipe channels_recipe(const TaskView& view, const ContextPtr& context) {
-  const bool concat = view.layer_kind() == LayerKind::concat;
-  const bool gather = concat == view.is_forward();  // from the parts into the whole
-  const Role part_role = concat ? (view.is_forward() ? Role::x : Role::dx) : (view.is_forward() ? Role::y : Role::dy);
-  const Role whole_role = concat ? (view.is_forward() ? Role::y : Role::dy) : (view.is_forward() ? Role::x : Role::dx);
-  const Shape shape = concat ? view.output() : view.input();
-  const std::size_t whole = gather ? view.written(whole_role) : view.read(whole_role);
-  const std::vector<ChannelPart> parts =
-      channel_parts(view, gather ? view.all_read(part_role) : view.all_written(part_role));
-  const std::int64_t rows = shape.batch() * shape.positions(), width = shape.channels();
-  return recipe([=, element = element_of(view, whole)](const Launch& launch) {
-    for (const ChannelPart& part : parts) {
-      std::byte* wide = launch.operands[whole] + static_cast<std::size_t>(part.offset) * size_of(element);
-      std::byte* narrow = launch.operands[part.position];
-      const cudaStream_t stream = context->stream();
-      check(gather ? launch_copy_columns(stream, element, narrow, part.channels, wide, width, rows, part.channels)
-                   : launch_copy_columns(stream, element, wide, width, narrow, part.channels, rows, part.channels),
-            "copying channels");
-    }
-  });
-}
+Recipe concat_recipe(const TaskView& view, const ContextPtr& context) { return channels_recipe(view, context, true); }
+Recipe split_recipe(const TaskView& view, const ContextPtr& context) { return channels_recipe(view, context, false); }
 
 }  // namespace tide::cuda

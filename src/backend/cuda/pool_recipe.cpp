@@ -19,6 +19,23 @@ PoolShape shape_of(const Window& w, const Shape& input, const Shape& output) {
       axis(input.width(), output.width(), w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width)};
 }
 
+Element pooled_element(const TaskView& view) {
+  return element_of(view, view.is_forward() ? view.written(Role::y) : view.written(Role::dx));
+}
+
+// Its two directions have the same arguments.
+template <typename Forward, typename Backward>
+Recipe two_way_recipe(const TaskView& view, Forward forward, Backward backward) {
+  if (view.is_forward()) {
+    const std::size_t x = view.read(Role::x), y = view.written(Role::y);
+    return recipe([=](const Launch& launch) { check(forward(launch.operands[x], launch.operands[y]), "pooling"); });
+  }
+  const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
+  return recipe([=](const Launch& launch) { check(backward(launch.operands[dy], launch.operands[dx]), "pooling"); });
+}
+
+}  // namespace
+
 Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const PoolShape shape = shape_of(view.options<PoolOptions>().window, view.input(), view.output());
   const auto indices = view.is_forward() ? view.find_written(Role::indices) : view.find_read(Role::indices);
@@ -47,38 +64,26 @@ Recipe max_pool_recipe(const TaskView& view, const ContextPtr& context) {
   });
 }
 
-// Its two directions have the same arguments.
-template <typename Forward, typename Backward>
-Recipe two_way_recipe(const TaskView& view, Forward forward, Backward backward) {
-  if (view.is_forward()) {
-    const std::size_t x = view.read(Role::x), y = view.written(Role::y);
-    return recipe([=](const Launch& launch) { check(forward(launch.operands[x], launch.operands[y]), "pooling"); });
-  }
-  const std::size_t dy = view.read(Role::dy), dx = view.written(Role::dx);
-  return recipe([=](const Launch& launch) { check(backward(launch.operands[dy], launch.operands[dx]), "pooling"); });
+Recipe global_average_pool_recipe(const TaskView& view, const ContextPtr& context) {
+  const Shape input = view.input();
+  const Element element = pooled_element(view);
+  const std::int64_t positions = input.positions();
+  const int channels = narrow(input.channels());
+  return two_way_recipe(
+      view,
+      [=](const void* x, void* y) {
+        return launch_global_average_pool(context->stream(), input.batch(), positions, channels, element, x, y);
+      },
+      [=](const void* dy, void* dx) {
+        return launch_global_average_pool_backward(context->stream(), input.batch(), positions, channels, element, dy,
+                                                   dx);
+      });
 }
 
-}  // namespace
-
-Recipe pool_recipe(const TaskView& view, const ContextPtr& context) {
-  if (view.layer_kind() == LayerKind::max_pool) return max_pool_recipe(view, context);
-  const Shape input = view.input();
-  const Element element = element_of(view, view.is_forward() ? view.written(Role::y) : view.written(Role::dx));
-  if (view.layer_kind() == LayerKind::global_average_pool) {
-    const std::int64_t positions = input.positions();
-    const int channels = narrow(input.channels());
-    return two_way_recipe(
-        view,
-        [=](const void* x, void* y) {
-          return launch_global_average_pool(context->stream(), input.batch(), positions, channels, element, x, y);
-        },
-        [=](const void* dy, void* dx) {
-          return launch_global_average_pool_backward(context->stream(), input.batch(), positions, channels, element, dy,
-                                                     dx);
-        });
-  }
+Recipe average_pool_recipe(const TaskView& view, const ContextPtr& context) {
   const auto& options = view.options<PoolOptions>();
-  const PoolShape shape = shape_of(options.window, input, view.output());
+  const Element element = pooled_element(view);
+  const PoolShape shape = shape_of(options.window, view.input(), view.output());
   const bool count_padding = options.count_padding;
   return two_way_recipe(
       view,

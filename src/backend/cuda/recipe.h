@@ -33,20 +33,14 @@ inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
 // Bytes of a task's operands, with results in place of others where the task allows it.
 [[nodiscard]] Bytes operand_bytes(const Step& step, TaskId task);
 
-// One function per family of layers; each knows forward, replay and backward.
-[[nodiscard]] Recipe input_recipe(const TaskView& view, const ContextPtr& context);  // floats to the step's elements
-[[nodiscard]] Recipe convolution_recipe(const TaskView& view, const ContextPtr& context);  // transposed too
-[[nodiscard]] Recipe fully_connected_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe pool_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe activation_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe dropout_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe lrn_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe loss_recipe(const TaskView& view, const ContextPtr& context);
+// One function per kind of layer, which knows its forward, replay and backward tasks: a new kind is a file that
+// defines its own. Kinds without one are named by the linker.
+#define TIDE_RECIPE(kind) [[nodiscard]] Recipe kind##_recipe(const TaskView& view, const ContextPtr& context);
+TIDE_LAYER_KINDS(TIDE_RECIPE)
+#undef TIDE_RECIPE
+
+// Of tasks of any layer.
 [[nodiscard]] Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to);
-[[nodiscard]] Recipe copy_recipe(const TaskView& view, const ContextPtr& context, Role from, Role to);
-[[nodiscard]] Recipe multiply_recipe(const TaskView& view, const ContextPtr& context);
-[[nodiscard]] Recipe channels_recipe(const TaskView& view, const ContextPtr& context);  // concat, split
 [[nodiscard]] Recipe norm_recipe(const TaskView& view, const ContextPtr& context);
 [[nodiscard]] Recipe update_recipe(const TaskView& view, const ContextPtr& context);
 

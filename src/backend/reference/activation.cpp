@@ -6,25 +6,38 @@
 
 namespace tide::reference {
 
-void run_activation(const ReferenceTask& task) {
-  const LayerKind kind = task.view.layer_kind();
+namespace {
+
+// y = function(x); dx = gradient(y, dy).
+template <typename Function, typename Gradient>
+void run(const ReferenceTask& task, Function function, Gradient gradient) {
   if (task.view.is_forward()) {
     const Values& x = task.in(Role::x);
     Values& y = task.out(Role::y);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (kind == LayerKind::relu) y[i] = x[i] > 0 || std::isnan(x[i]) ? x[i] : 0;
-      if (kind == LayerKind::sigmoid) y[i] = 1 / (1 + std::exp(-x[i]));
-      if (kind == LayerKind::tanh) y[i] = std::tanh(x[i]);
-    }
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = function(x[i]);
     return;
   }
   const Values &y = task.in(Role::y), &dy = task.in(Role::dy);
   Values& dx = task.out(Role::dx);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    if (kind == LayerKind::relu) dx[i] = y[i] > 0 ? dy[i] : 0;
-    if (kind == LayerKind::sigmoid) dx[i] = dy[i] * y[i] * (1 - y[i]);
-    if (kind == LayerKind::tanh) dx[i] = dy[i] * (1 - y[i] * y[i]);
-  }
+  for (std::size_t i = 0; i < y.size(); ++i) dx[i] = gradient(y[i], dy[i]);
+}
+
+}  // namespace
+
+void run_relu(const ReferenceTask& task) {
+  run(
+      task, [](double x) { return x > 0 || std::isnan(x) ? x : 0.0; },
+      [](double y, double dy) { return y > 0 ? dy : 0.0; });
+}
+
+void run_sigmoid(const ReferenceTask& task) {
+  run(
+      task, [](double x) { return 1 / (1 + std::exp(-x)); }, [](double y, double dy) { return dy * y * (1 - y); });
+}
+
+void run_tanh(const ReferenceTask& task) {
+  run(
+      task, [](double x) { return std::tanh(x); }, [](double y, double dy) { return dy * (1 - y * y); });
 }
 
 // Backward is forward with dy for x: the mask is made again from its counters.

@@ -81,20 +81,24 @@ void multiply(const ReferenceTask& task) {
 
 }  // namespace
 
-void run_join(const ReferenceTask& task) {
-  const bool forward = task.view.is_forward();
-  switch (task.view.layer_kind()) {
-    case LayerKind::add: return forward ? sum(task, Role::x, Role::y) : copy(task, Role::dy, Role::dx);
-    case LayerKind::fork: return forward ? copy(task, Role::x, Role::y) : sum(task, Role::dy, Role::dx);
-    case LayerKind::multiply: return multiply(task);
-    case LayerKind::concat:
-      return forward ? gather(task, Role::x, Role::y, task.view.output())
-                     : scatter(task, Role::dy, Role::dx, task.view.output());
-    case LayerKind::split:
-      return forward ? scatter(task, Role::x, Role::y, task.view.input())
-                     : gather(task, Role::dy, Role::dx, task.view.input());
-    default: break;
-  }
+void run_add(const ReferenceTask& task) {
+  return task.view.is_forward() ? sum(task, Role::x, Role::y) : copy(task, Role::dy, Role::dx);
+}
+
+void run_fork(const ReferenceTask& task) {
+  return task.view.is_forward() ? copy(task, Role::x, Role::y) : sum(task, Role::dy, Role::dx);
+}
+
+void run_multiply(const ReferenceTask& task) { multiply(task); }
+
+void run_concat(const ReferenceTask& task) {
+  return task.view.is_forward() ? gather(task, Role::x, Role::y, task.view.output())
+                                : scatter(task, Role::dy, Role::dx, task.view.output());
+}
+
+void run_split(const ReferenceTask& task) {
+  return task.view.is_forward() ? scatter(task, Role::x, Role::y, task.view.input())
+                                : gather(task, Role::dy, Role::dx, task.view.input());
 }
 
 void run_sum_gradients(const ReferenceTask& task) { sum(task, Role::x, Role::y); }

@@ -11,15 +11,6 @@ Shape image_of(const Shape& shape) {
   return shape.rank() == 4 ? shape : Shape{shape.batch(), shape.channels(), shape.positions(), 1};
 }
 
-// A global pool is an average pool with one window over everything.
-PoolOptions pool_options(const TaskView& view) {
-  if (view.layer_kind() != LayerKind::global_average_pool) return view.options<PoolOptions>();
-  PoolOptions options;
-  options.window.kernel_height = image_of(view.input()).height();
-  options.window.kernel_width = image_of(view.input()).width();
-  return options;
-}
-
 // The positions of one window that lie in the input: visit(position in the window, h, w).
 template <typename Visit>
 void for_each_position(const Window& window, const Shape& input, std::int64_t oh, std::int64_t ow, Visit visit) {
@@ -69,6 +60,25 @@ void for_each_output(const Shape& output, Visit visit) {
         for (std::int64_t c = 0; c < output.channels(); ++c) visit(n, c, h, w);
 }
 
+void average(const ReferenceTask& task, const PoolOptions& options) {
+  const Grid input{image_of(task.view.input())}, output{image_of(task.view.output())};
+  const bool forward = task.view.is_forward();
+  const Values& from = forward ? task.in(Role::x) : task.in(Role::dy);
+  Values& to = forward ? task.out(Role::y) : task.out(Role::dx);
+  for_each_output(output.shape, [&](auto n, auto c, auto oh, auto ow) {
+    const double count = divisor(options, input.shape, oh, ow);
+    for_each_position(options.window, input.shape, oh, ow, [&](auto, auto h, auto w) {
+      const std::size_t small = output.at(n, c, oh, ow), large = input.at(n, c, h, w);
+      if (forward)
+        to[small] += from[large] / count;
+      else
+        to[large] += from[small] / count;
+    });
+  });
+}
+
+}  // namespace
+
 void run_max_pool(const ReferenceTask& task) {
   const Window window = task.view.options<PoolOptions>().window;
   const Grid input{task.view.input()}, output{task.view.output()};
@@ -100,25 +110,14 @@ void run_max_pool(const ReferenceTask& task) {
   });
 }
 
-}  // namespace
+void run_average_pool(const ReferenceTask& task) { average(task, task.view.options<PoolOptions>()); }
 
-void run_pool(const ReferenceTask& task) {
-  if (task.view.layer_kind() == LayerKind::max_pool) return run_max_pool(task);
-  const PoolOptions options = pool_options(task.view);
-  const Grid input{image_of(task.view.input())}, output{image_of(task.view.output())};
-  const bool forward = task.view.is_forward();
-  const Values& from = forward ? task.in(Role::x) : task.in(Role::dy);
-  Values& to = forward ? task.out(Role::y) : task.out(Role::dx);
-  for_each_output(output.shape, [&](auto n, auto c, auto oh, auto ow) {
-    const double count = divisor(options, input.shape, oh, ow);
-    for_each_position(options.window, input.shape, oh, ow, [&](auto, auto h, auto w) {
-      const std::size_t small = output.at(n, c, oh, ow), large = input.at(n, c, h, w);
-      if (forward)
-        to[small] += from[large] / count;
-      else
-        to[large] += from[small] / count;
-    });
-  });
+// One window over everything.
+void run_global_average_pool(const ReferenceTask& task) {
+  PoolOptions options;
+  options.window.kernel_height = image_of(task.view.input()).height();
+  options.window.kernel_width = image_of(task.view.input()).width();
+  average(task, options);
 }
 
 }  // namespace tide::reference

@@ -1,8 +1,24 @@
 #include "backend/reference/run.h"
 
+#include <array>
+
 namespace tide {
 
 using namespace reference;
+
+namespace {
+
+void run_layer(const ReferenceTask& task) {
+  using Function = void (*)(const ReferenceTask&);
+  static constexpr std::array<Function, kLayerKinds> functions{
+#define TIDE_FUNCTION(kind) run_##kind,
+      TIDE_LAYER_KINDS(TIDE_FUNCTION)
+#undef TIDE_FUNCTION
+  };
+  functions[static_cast<std::size_t>(task.view.layer_kind())](task);
+}
+
+}  // namespace
 
 void run_reference(const Step& step, TaskId id, std::span<Values* const> operands, const StepState& state) {
   const ReferenceTask task{TaskView(step, id), operands, state};
@@ -10,31 +26,19 @@ void run_reference(const Step& step, TaskId id, std::span<Values* const> operand
     case TaskKind::sum_gradients: return run_sum_gradients(task);
     case TaskKind::norm: return run_norm(task);
     case TaskKind::update: return run_update(task);
-    default: break;
+    case TaskKind::forward:
+    case TaskKind::replay:
+    case TaskKind::backward:
+    case TaskKind::backward_data:
+    case TaskKind::backward_weights: return run_layer(task);
   }
-  switch (task.view.layer_kind()) {
-    case LayerKind::convolution:
-    case LayerKind::transposed_convolution: return run_convolution(task);
-    case LayerKind::fully_connected: return run_fully_connected(task);
-    case LayerKind::max_pool:
-    case LayerKind::average_pool:
-    case LayerKind::global_average_pool: return run_pool(task);
-    case LayerKind::relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh: return run_activation(task);
-    case LayerKind::dropout: return run_dropout(task);
-    case LayerKind::lrn: return run_lrn(task);
-    case LayerKind::batch_norm: return run_batch_norm(task);
-    case LayerKind::softmax_cross_entropy: return run_softmax_cross_entropy(task);
-    case LayerKind::add:
-    case LayerKind::multiply:
-    case LayerKind::concat:
-    case LayerKind::split:
-    case LayerKind::fork: return run_join(task);
-    case LayerKind::input: task.out(Role::y) = task.in(Role::x); return;
-    case LayerKind::flatten: break;
-  }
-  throw Error("task '{}' has nothing to run", task_name(step, id));
+}
+
+void reference::run_input(const ReferenceTask& task) { task.out(Role::y) = task.in(Role::x); }
+
+// A flattened value is the value itself.
+void reference::run_flatten(const ReferenceTask& task) {
+  throw Error("task '{}' has nothing to run", task_name(task.view.step(), task.view.id()));
 }
 
 }  // namespace tide

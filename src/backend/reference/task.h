@@ -39,16 +39,13 @@ struct ReferenceTask {
   [[nodiscard]] bool writes(Role role) const { return view.find_written(role).has_value(); }
 };
 
-// One function per family of layers; each does forward, replay and all of backward.
-void run_convolution(const ReferenceTask& task);  // transposed too
-void run_fully_connected(const ReferenceTask& task);
-void run_pool(const ReferenceTask& task);
-void run_activation(const ReferenceTask& task);
-void run_dropout(const ReferenceTask& task);
-void run_lrn(const ReferenceTask& task);
-void run_batch_norm(const ReferenceTask& task);
-void run_softmax_cross_entropy(const ReferenceTask& task);
-void run_join(const ReferenceTask& task);  // add, multiply, concat, split, fork
+// One function per kind of layer, which does forward, replay and all of backward: a new kind is a file that
+// defines its own. Kinds without one are named by the linker.
+#define TIDE_RUN(kind) void run_##kind(const ReferenceTask& task);
+TIDE_LAYER_KINDS(TIDE_RUN)
+#undef TIDE_RUN
+
+// Of tasks of any layer.
 void run_sum_gradients(const ReferenceTask& task);
 void run_norm(const ReferenceTask& task);
 void run_update(const ReferenceTask& task);

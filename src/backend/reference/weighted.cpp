@@ -66,14 +66,15 @@ void run_products(const ReferenceTask& task, std::int64_t channels, const ForEac
 
 void run_convolution(const ReferenceTask& task) {
   const auto& options = task.view.options<ConvolutionOptions>();
-  const bool transposed = task.view.layer_kind() == LayerKind::transposed_convolution;
+  const Grid input{task.view.input()}, output{task.view.output()};
+  run_products(task, output.shape.channels(), [&](auto visit) { for_each_product(options, input, output, visit); });
+}
+
+void run_transposed_convolution(const ReferenceTask& task) {
+  const auto& options = task.view.options<ConvolutionOptions>();
   const Grid input{task.view.input()}, output{task.view.output()};
   run_products(task, output.shape.channels(), [&](auto visit) {
-    if (transposed)
-      for_each_product(options, output, input,
-                       [&](auto large, auto small, auto weight) { visit(small, large, weight); });
-    else
-      for_each_product(options, input, output, visit);
+    for_each_product(options, output, input, [&](auto large, auto small, auto weight) { visit(small, large, weight); });
   });
 }
 
