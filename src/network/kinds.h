@@ -14,27 +14,11 @@ namespace tide {
 
 // The list that all tables over kinds are made from: what a new entry lacks, the compiler or the
 // linker calls by name. Numbers are in plan files, so new kinds go to the end.
-#define TIDE_LAYER_KINDS(each) \
-  each(input)                  \
-  each(convolution)            \
-  each(transposed_convolution) \
-  each(fully_connected)        \
-  each(max_pool)               \
-  each(average_pool)           \
-  each(global_average_pool)    \
-  each(relu)                   \
-  each(sigmoid)                \
-  each(tanh)                   \
-  each(softmax_cross_entropy)  \
-  each(lrn)                    \
-  each(batch_norm)             \
-  each(dropout)                \
-  each(add)                    \
-  each(multiply)               \
-  each(concat)                 \
-  each(split)                  \
-  each(flatten)                \
-  each(fork)  // copies its input once per consumer; made by the `superneurons` rule set
+#define TIDE_LAYER_KINDS(each)                                                                                       \
+  each(input) each(convolution) each(transposed_convolution) each(fully_connected) each(max_pool) each(average_pool) \
+      each(global_average_pool) each(relu) each(sigmoid) each(tanh) each(softmax_cross_entropy) each(lrn)            \
+          each(batch_norm) each(dropout) each(add) each(multiply) each(concat) each(split) each(flatten)             \
+              each(fork)  // copies its input once per consumer; made by the `superneurons` rule set
 
 enum class LayerKind : std::uint8_t {
 #define TIDE_ENUMERATOR(kind) kind,
@@ -80,10 +64,9 @@ struct ConvolutionOptions {   // transposed convolution too
   bool bias = true;
   static constexpr auto fields() {
     using Self = ConvolutionOptions;
-    return std::tuple(field("channels", &Self::channels, FieldUse::required),
-                      field("window", &Self::window, FieldUse::required),
-                      field("groups", &Self::groups, FieldUse::optional),
-                      field("bias", &Self::bias, FieldUse::optional));
+    return std::tuple(
+        field("channels", &Self::channels, FieldUse::required), field("window", &Self::window, FieldUse::required),
+        field("groups", &Self::groups, FieldUse::optional), field("bias", &Self::bias, FieldUse::optional));
   }
 };
 struct FullyConnectedOptions {
@@ -143,15 +126,12 @@ struct DropoutOptions {
   std::int64_t stream = -1;  // of random numbers; -1: the layer's number
   static constexpr auto fields() {
     using Self = DropoutOptions;
-    return std::tuple(field("rate", &Self::rate, FieldUse::written),
-                      field("stream", &Self::stream, FieldUse::derived));
+    return std::tuple(field("rate", &Self::rate, FieldUse::written), field("stream", &Self::stream, FieldUse::derived));
   }
 };
 struct SplitOptions {
   std::vector<std::int64_t> channels;  // of each output; their sum is the input's
-  static constexpr auto fields() {
-    return std::tuple(field("channels", &SplitOptions::channels, FieldUse::written));
-  }
+  static constexpr auto fields() { return std::tuple(field("channels", &SplitOptions::channels, FieldUse::written)); }
 };
 struct ForkOptions {
   std::int64_t branches = 0;

@@ -52,8 +52,6 @@ Role operand_role(ParameterRole role) {
   return Role::weight;
 }
 
-Role gradient_role(ParameterRole role) {
-  return operand_role(role) == Role::weight ? Role::d_weight : Role::d_bias;
-}
+Role gradient_role(ParameterRole role) { return operand_role(role) == Role::weight ? Role::d_weight : Role::d_bias; }
 
 }  // namespace tide

@@ -57,7 +57,8 @@ std::vector<NewOperand> replay_operands(std::span<const Operand> forward, const 
       operands.push_back({operand.role, operand.tensor, operand.access, operand.index, operand.view});
   for (const OperandRow& row : rows)
     for (const Operand& operand : forward)
-      if (operand.role == row.role) operands.push_back({row.role, operand.tensor, row.access, operand.index, operand.view});
+      if (operand.role == row.role)
+        operands.push_back({row.role, operand.tensor, row.access, operand.index, operand.view});
   return operands;
 }
 

@@ -6,8 +6,6 @@
 namespace tide::test {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
 // One thread where nothing depends on their number: threads that wait for each other make
 // small tasks slow on a busy machine.
 class OperatorTest : public testing::TestWithParam<NetworkCase> {
@@ -21,17 +19,17 @@ class OperatorTest : public testing::TestWithParam<NetworkCase> {
 
 TEST_P(OperatorTest, MatchesReference) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch));
-  compare_all_tasks(*tested_backend(2), step, kTolerance);
+  compare_all_tasks(*tested_backend(2), step, GetParam().tolerance);
 }
 
 TEST_P(OperatorTest, MatchesReferenceUnderSuperneuronsRules) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::superneurons));
-  compare_all_tasks(*backend_, step, kTolerance);
+  compare_all_tasks(*backend_, step, GetParam().tolerance);
 }
 
 TEST_P(OperatorTest, MatchesReferenceForwardOnly) {
   Step step = build_step(GetParam().network(), step_options(GetParam().batch, Rules::minimal, false));
-  compare_all_tasks(*backend_, step, kTolerance);
+  compare_all_tasks(*backend_, step, GetParam().tolerance);
 }
 
 // Two samples at a time, with batch norms over all three.
@@ -39,7 +37,7 @@ TEST_P(OperatorTest, MatchesReferenceInSubBatches) {
   StepOptions options = step_options(3);
   options.sub_batch = 2;
   Step step = build_step(GetParam().network(), options);
-  compare_all_tasks(*backend_, step, kTolerance);
+  compare_all_tasks(*backend_, step, GetParam().tolerance);
 }
 
 // The same tasks adding to gradients that are already there.
@@ -76,7 +74,7 @@ TEST_P(OperatorTest, Accumulates) {
     reference.run_task(id, state);
     for (const auto& [position, values] : results) {
       const TensorId tensor = accumulated->operands_of(id)[position].tensor;
-      EXPECT_LE(relative_error(values, reference.get_logical(tensor)), kTolerance);
+      EXPECT_LE(relative_error(values, reference.get_logical(tensor)), GetParam().tolerance);
     }
     round_written(*accumulated, id, reference);
   }
@@ -93,9 +91,11 @@ bool is_first_sum(const Task& task) { return task.kind == TaskKind::backward_wei
 TEST_P(LargeOperatorTest, MatchesReference) {
   for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
     Step step = build_step(GetParam().network(), step_options(GetParam().batch, rules));
-    compare_all_tasks(*tested_backend(3), step, kTolerance, is_first_sum);
+    compare_all_tasks(*tested_backend(3), step, GetParam().tolerance, is_first_sum);
   }
 }
+
+constexpr double kTolerance = 1e-5;
 
 TEST(HugeOperatorTest, MatchesReference) {
   const auto backend = tested_backend();

@@ -8,8 +8,6 @@
 namespace tide::test {
 namespace {
 
-constexpr double kTolerance = 1e-2;
-
 Backend& bf16_backend() {
   static const std::unique_ptr<Backend> backend = make_backend("cuda", {.precision = Precision::bf16});
   return *backend;
@@ -32,20 +30,20 @@ class Bf16Test : public testing::TestWithParam<NetworkCase> {
 TEST_P(Bf16Test, IsWithinItsTolerance) {
   for (const bool fuse : {false, true}) {
     Step step = build_step(GetParam().network(), bf16_options(GetParam().batch, fuse));
-    compare_all_tasks(bf16_backend(), step, kTolerance);
+    compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
   }
 }
 
 TEST_P(Bf16Test, IsWithinItsToleranceForwardOnly) {
   Step step = build_step(GetParam().network(), bf16_options(GetParam().batch, true, false));
-  compare_all_tasks(bf16_backend(), step, kTolerance);
+  compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
 }
 
 TEST_P(Bf16Test, IsWithinItsToleranceUnderSuperneuronsRules) {
   StepOptions options = bf16_options(GetParam().batch, false);
   options.rules = Rules::superneurons;
   Step step = build_step(GetParam().network(), options);
-  compare_all_tasks(bf16_backend(), step, kTolerance);
+  compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
 }
 
 TEST_P(Bf16Test, ReplayGivesTheSameBits) {

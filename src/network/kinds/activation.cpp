@@ -8,9 +8,9 @@ KindDescription describe_activation() {
   KindDescription kind;
   kind.shapes = same_shape;
   kind.forward = {{reads(Role::x), writes(Role::y)}, {{Role::x, Role::y}}};
-  kind.backward = {{reads(Role::x, When::superneurons), reads(Role::y), reads(Role::dy),
-                    writes(Role::dx, When::always, Role::dy)},
-                   {{Role::dy, Role::dx}, {Role::y, Role::dx}}};
+  kind.backward = {
+      {reads(Role::x, When::superneurons), reads(Role::y), reads(Role::dy), writes(Role::dx, When::always, Role::dy)},
+      {{Role::dy, Role::dx}, {Role::y, Role::dx}}};
   kind.paper_type = PaperType::activation;
   return kind;
 }

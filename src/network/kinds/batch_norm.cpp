@@ -35,15 +35,14 @@ KindDescription describe_batch_norm() {
   kind.defaults = BatchNormOptions{};
   kind.shapes = shapes;
   kind.parameters = parameters;
-  kind.forward = {{reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::running_mean),
-                   reads(Role::running_variance), writes(Role::y), writes(Role::mean, When::training),
-                   writes(Role::inverse_deviation, When::training), writes(Role::running_mean, When::training),
-                   writes(Role::running_variance, When::training)},
-                  {{Role::x, Role::y},
-                   {Role::running_mean, Role::running_mean},
-                   {Role::running_variance, Role::running_variance}}};
-  kind.replay = {reads(Role::x),    reads(Role::weight),            reads(Role::bias),
-                 reads(Role::mean), reads(Role::inverse_deviation), writes(Role::y)};
+  kind.forward = {
+      {reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::running_mean), reads(Role::running_variance),
+       writes(Role::y), writes(Role::mean, When::training), writes(Role::inverse_deviation, When::training),
+       writes(Role::running_mean, When::training), writes(Role::running_variance, When::training)},
+      {{Role::x, Role::y}, {Role::running_mean, Role::running_mean}, {Role::running_variance, Role::running_variance}}};
+  kind.replay = {
+      reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::mean), reads(Role::inverse_deviation),
+      writes(Role::y)};
   kind.backward = {{reads(Role::x), reads(Role::dy), reads(Role::weight), reads(Role::mean),
                     reads(Role::inverse_deviation), writes(Role::dx), adds_to(Role::d_weight), adds_to(Role::d_bias)},
                    {{Role::dy, Role::dx}, {Role::x, Role::dx}}};

@@ -23,9 +23,9 @@ KindDescription describe_lrn() {
   kind.defaults = LrnOptions{};
   kind.shapes = shapes;
   kind.forward.operands = {reads(Role::x), writes(Role::y)};
-  kind.backward = {{reads(Role::x), reads(Role::y, When::superneurons), reads(Role::dy),
-                    writes(Role::dx, When::always, Role::dy)},
-                   {{Role::dy, Role::dx}}};
+  kind.backward = {
+      {reads(Role::x), reads(Role::y, When::superneurons), reads(Role::dy), writes(Role::dx, When::always, Role::dy)},
+      {{Role::dy, Role::dx}}};
   kind.flops_per_element = 20;
   kind.passes = Passes::two;  // it reads its neighbours' channels
   kind.paper_type = PaperType::lrn;
