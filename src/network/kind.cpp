@@ -1,5 +1,6 @@
 #include "network/kind.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tide {
@@ -28,6 +29,17 @@ const KindDescription& description_of(LayerKind kind) {
 #undef TIDE_DESCRIPTION
   };
   return all[static_cast<std::size_t>(kind)];
+}
+
+std::vector<LayerKind> kinds_with(bool KindDescription::*trait) {
+  std::vector<LayerKind> kinds;
+  for (int k = 0; k < kLayerKinds; ++k)
+    if (description_of(static_cast<LayerKind>(k)).*trait) kinds.push_back(static_cast<LayerKind>(k));
+  return kinds;
+}
+
+bool mixes_samples(const std::vector<LayerKind>& kinds) {
+  return std::any_of(kinds.begin(), kinds.end(), [](LayerKind kind) { return description_of(kind).over_batch; });
 }
 
 bool equal_options(const LayerOptions& a, const LayerOptions& b) {

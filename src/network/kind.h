@@ -112,6 +112,10 @@ struct KindDescription {
 };
 
 [[nodiscard]] const KindDescription& description_of(LayerKind kind);
+// All kinds with a trait, such as &KindDescription::checkpoint.
+[[nodiscard]] std::vector<LayerKind> kinds_with(bool KindDescription::*trait);
+// Whether one of them mixes samples, so that results of sub-batches are not those of the batch.
+[[nodiscard]] bool mixes_samples(const std::vector<LayerKind>& kinds);
 
 // Of every kind, in kinds/.
 #define TIDE_DESCRIBE(kind) [[nodiscard]] KindDescription describe_##kind();

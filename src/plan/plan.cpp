@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "network/kind.h"
+
 namespace tide {
 
 Op copy_op(const Copy& copy) {
@@ -26,9 +28,7 @@ Numerics numerics_of(const Plan& plan) {
   const Step& step = *plan.phases.front().step;
   if (plan.phases.size() == 1) return step.options.sub_batch > 0 ? Numerics::reordered : Numerics::identical;
   // Statistics of a batch are not those of its parts.
-  const bool normalizes =
-      std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
-  return normalizes ? Numerics::changed : Numerics::reordered;
+  return mixes_samples(step.layer_kinds) ? Numerics::changed : Numerics::reordered;
 }
 
 std::string fingerprint_of(const Step& step) {

@@ -1,27 +1,20 @@
 #include "planner/draft/facts.h"
 
 #include <algorithm>
-#include <array>
+
+#include "network/kind.h"
 
 namespace tide {
-namespace {
 
-constexpr std::array kCheckpoints{LayerKind::input,
-                                  LayerKind::convolution,
-                                  LayerKind::transposed_convolution,
-                                  LayerKind::fully_connected,
-                                  LayerKind::add,
-                                  LayerKind::multiply,
-                                  LayerKind::concat,
-                                  LayerKind::split,
-                                  LayerKind::fork,
-                                  LayerKind::softmax_cross_entropy};
-constexpr std::array kOffloads{LayerKind::convolution, LayerKind::transposed_convolution};
+std::span<const LayerKind> paper_checkpoints() {
+  static const std::vector<LayerKind> kinds = kinds_with(&KindDescription::checkpoint);
+  return kinds;
+}
 
-}  // namespace
-
-std::span<const LayerKind> paper_checkpoints() { return kCheckpoints; }
-std::span<const LayerKind> paper_offloads() { return kOffloads; }
+std::span<const LayerKind> paper_offloads() {
+  static const std::vector<LayerKind> kinds = kinds_with(&KindDescription::offload);
+  return kinds;
+}
 
 StepFacts::StepFacts(const Step& step, std::span<const LayerKind> checkpoints, Resting resting)
     : step_(step), resting_(std::move(resting)) {

@@ -1,22 +1,20 @@
 // Results of cheap layers are dropped and run again from what convolutions and matrix products
 // made, which is kept (sublinear paper, section 4.2).
 #include <algorithm>
-#include <array>
 
+#include "network/kind.h"
 #include "planner/policy.h"
 #include "planner/replay/mirror_search.h"
 
 namespace tide {
 namespace {
 
-constexpr std::array kDear{LayerKind::input, LayerKind::convolution, LayerKind::transposed_convolution,
-                           LayerKind::fully_connected, LayerKind::softmax_cross_entropy};
-
 // Drops what can be made again from things that the backward pass needs anyway. An addition or
 // concatenation of such is dropped only where none of its sources goes back to another: along the
 // shortcuts of a residual network the first one asked for would bring back all the others.
 MirrorCounts cheap_counts(const Step& step) {
-  const StepFacts facts(step, kDear);
+  const std::vector<LayerKind> dear = kinds_with(&KindDescription::dear);
+  const StepFacts facts(step, dear);
   MirrorCounts counts(step.ordered_tasks, 0);
   std::vector<bool> behind_join(step.tensors.size(),
                                 false);  // dropped, and a dropped join is among what it is made from

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "network/kind.h"
 #include "planner/draft/resting_storages.h"
 #include "planner/policies/liveness.h"
 
@@ -90,9 +91,7 @@ class Rounds {
   PlanResult result_;
 };
 
-bool normalizes(const Step& step) {
-  return std::find(step.layer_kinds.begin(), step.layer_kinds.end(), LayerKind::batch_norm) != step.layer_kinds.end();
-}
+bool normalizes(const Step& step) { return mixes_samples(step.layer_kinds); }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "planner/vdnn/vdnn.h"
 
 #include "cost/algorithms.h"
+#include "network/kind.h"
 #include "planner/draft/in_place.h"
 #include "planner/draft/recorder.h"
 #include "planner/finish/finish.h"
@@ -15,7 +16,8 @@ namespace tide {
 namespace {
 
 bool is_convolution(LayerKind kind) {
-  return kind == LayerKind::convolution || kind == LayerKind::transposed_convolution;
+  const Product product = description_of(kind).product;
+  return product == Product::convolution || product == Product::transposed_convolution;
 }
 
 // The ordered tasks in runs of one layer each: its forward task; its backward tasks with the sums
