@@ -48,6 +48,14 @@ class OptionsReader {
   }
   // Shapes and windows have fields of their own.
   void read(const char* /*key*/, bool /*required*/, Shape& sample) const {
+    if (fields_.has("shape")) {
+      std::vector<std::int64_t> extents = fields_.integers("shape");
+      if (extents.empty() || extents.size() >= Shape::kMostRank)
+        throw Error("{}: field 'shape' must have 1 to {} extents", fields_.where(), Shape::kMostRank - 1);
+      extents.insert(extents.begin(), 1);
+      sample = Shape(extents);
+      return;
+    }
     std::int64_t channels = 0, height = 0, width = 0;
     read("channels", true, channels);
     read("height", true, height);
@@ -117,6 +125,10 @@ void write_field(ordered_json& object, const char* key, const Value& value) {
 }
 
 void write_field(ordered_json& object, const char* /*key*/, const Shape& sample) {
+  if (sample.rank() != 4) {
+    object["shape"] = sample.extents().subspan(1);
+    return;
+  }
   object["channels"] = sample.channels();
   object["height"] = sample.height();
   object["width"] = sample.width();

@@ -49,7 +49,7 @@ void check_labels(const Network& network) {
     if (layer.kind != LayerKind::softmax_cross_entropy) continue;
     const std::int64_t first = layer.as<SoftmaxOptions>().label_offset;
     const Shape& shape = layer.outputs[0];
-    ranges.push_back({first, checked_add(first, checked_multiply(shape.height(), shape.width())), &layer});
+    ranges.push_back({first, checked_add(first, shape.positions()), &layer});
   }
   std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < ranges.size(); ++i)

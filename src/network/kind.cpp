@@ -53,6 +53,6 @@ bool equal_options(const LayerOptions& a, const LayerOptions& b) {
 
 std::vector<Shape> same_shape(const Layer& /*layer*/, const std::vector<Shape>& inputs) { return {inputs[0]}; }
 
-Shape per_channel(std::int64_t channels) { return {1, channels, 1, 1}; }
+Shape per_channel(std::int64_t channels) { return {channels}; }
 
 }  // namespace tide

@@ -20,7 +20,8 @@ class Fingerprint {
     hash_.add(text);
   }
   void add(const Shape& shape) {
-    for (const std::int64_t size : {shape.batch(), shape.channels(), shape.height(), shape.width()}) add(size);
+    if (shape.rank() != 4) add(static_cast<std::int64_t>(shape.rank()));  // images are what they always were
+    for (const std::int64_t size : shape.extents()) add(size);
   }
   void add(const Window& w) {
     for (const std::int64_t number : {w.kernel_height, w.kernel_width, w.stride_height, w.stride_width, w.pad_top,
@@ -82,7 +83,7 @@ std::int64_t Network::labels_per_sample() const {
   std::int64_t end = 0;
   for (const Layer& layer : layers) {
     if (layer.kind != LayerKind::softmax_cross_entropy) continue;
-    const std::int64_t positions = checked_multiply(layer.outputs[0].height(), layer.outputs[0].width());
+    const std::int64_t positions = layer.outputs[0].positions();
     end = std::max(end, checked_add(layer.as<SoftmaxOptions>().label_offset, positions));
   }
   return end;

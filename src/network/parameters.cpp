@@ -38,7 +38,7 @@ void Builder::share_parameters(Layer& layer, const std::vector<NewParameter>& wa
   if (source.kind != layer.kind || source.parameters.empty())
     throw Error("layer '{}' ({}) cannot share the parameters of '{}' ({}); both must be of one kind with parameters",
                 layer.name, kind_name(layer.kind), source.name, kind_name(source.kind));
-  const auto text = [](const Shape& shape) { return fmt::format("{}x{}", shape.batch(), sample_text(shape)); };
+  const auto text = [](const Shape& shape) { return fmt::format("{}", fmt::join(shape.extents(), "x")); };
   std::size_t found = 0;
   for (const NewParameter& parameter : wanted) {
     if (is_statistic(parameter.role)) continue;

@@ -22,7 +22,7 @@ void StepAssembler::forward_input(LayerId id) {
   TensorId& value = chunk_->values[flat({id, 0})];
   value = new_tensor(TensorClass::input, batch_shape({id, 0}), id, Role::x);
   if (network_->has_loss())
-    chunk_->labels = new_tensor(TensorClass::input, Shape{chunk_->samples, network_->labels_per_sample(), 1, 1}, id,
+    chunk_->labels = new_tensor(TensorClass::input, Shape{chunk_->samples, network_->labels_per_sample()}, id,
                                 Role::labels, 0, {}, DataType::i32);
   for (const TensorId tensor : {value, chunk_->labels})
     if (tensor.valid()) step_.storages[storage_of(tensor).index()].entry = tensor;  // filled by the host

@@ -122,7 +122,7 @@ void StepAssembler::add_metric(LayerId id, std::vector<NewOperand>& operands) {
   TensorId& metric = metrics_[id.index()];
   const Access access = metric.valid() ? Access::accumulate : Access::write;
   if (!metric.valid()) {
-    metric = new_tensor(TensorClass::metric, Shape{1, 2, 1, 1}, id, Role::metric);
+    metric = new_tensor(TensorClass::metric, Shape{2}, id, Role::metric);
     Storage& storage = step_.storages[storage_of(metric).index()];
     storage.persistent = true;  // the host reads it after the step
     storage.exit = metric;

@@ -49,7 +49,7 @@ void StepAssembler::update_all() {
   if (operands.empty()) return;
   TensorId norm;
   if (step_.options.optimizer.clip_norm > 0) {
-    norm = new_tensor(TensorClass::saved_state, Shape{1, 1, 1, 1}, LayerId(), Role::norm);
+    norm = new_tensor(TensorClass::saved_state, Shape{1}, LayerId(), Role::norm);
     operands.push_back({Role::norm, norm, Access::write});
     new_task(TaskKind::norm, LayerId(0), 0, operands);
   }

@@ -8,8 +8,35 @@
 
 namespace tide::test {
 
+// Values that are no images, by all that does not ask for one.
+inline std::vector<NetworkCase> rank_cases() {
+  const auto mixed = [](Builder& net, Value x) {
+    const std::vector<Value> parts = net.split(net.tanh(x), {2, 3});
+    x = net.concat({net.relu(parts[1]), net.sigmoid(parts[0])});
+    return net.dropout(net.lrn(net.batch_norm(net.add({x, net.multiply(x, x)})), {.size = 3}), {.rate = 0.3});
+  };
+  const auto product = [](Builder& net, Value x) { return net.fully_connected(net.tanh(x), {.channels = 4}); };
+  std::vector<NetworkCase> cases;
+  for (const Shape& sample : {Shape{1, 5}, Shape{1, 5, 6}, Shape{1, 5, 2, 3, 2}, Shape{1, 5, 2, 1, 3, 2}}) {
+    cases.push_back({fmt::format("rank_{}", sample.rank()), 3, sample, mixed});
+    cases.push_back({fmt::format("rank_{}_product", sample.rank()), 3, sample, product});
+    cases.push_back({fmt::format("rank_{}_flat", sample.rank()), 3, sample,
+                     [=](Builder& net, Value x) { return product(net, net.flatten(x)); }});
+    cases.push_back({fmt::format("rank_{}_pool", sample.rank()), 3, sample,
+                     [](Builder& net, Value x) { return net.global_average_pool(net.tanh(x)); }});
+  }
+  // A vector is an image of one pixel.
+  cases.push_back({"rank_2_and_4", 3, {1, 5, 3, 2}, [](Builder& net, Value x) {
+                     const Value vector = net.fully_connected(x, {.channels = 5});
+                     x = net.add({net.global_average_pool(x), net.tanh(vector)});
+                     x = net.concat({vector, net.convolution(x, {.channels = 3})});
+                     return net.convolution(net.tanh(x), {.channels = 4});
+                   }});
+  return cases;
+}
+
 inline std::vector<NetworkCase> all_cases() {
-  std::vector<NetworkCase> all;
+  std::vector<NetworkCase> all = rank_cases();
   for (const OperatorRecord& record : operator_table()) all.insert(all.end(), record.cases.begin(), record.cases.end());
   return all;
 }

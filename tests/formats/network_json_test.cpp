@@ -167,5 +167,16 @@ TEST(NetworkJson, NoPrefixOfAFileIsANetwork) {
   }
 }
 
+TEST(NetworkFiles, SamplesHaveOneToFiveExtents) {
+  for (const Shape& sample : {Shape{1, 5}, Shape{1, 4, 6}, Shape{1, 5, 2, 3, 2}, Shape{1, 5, 2, 1, 3, 2}}) {
+    Builder builder("any rank");
+    builder.softmax_cross_entropy(builder.fully_connected(builder.tanh(builder.input(sample)), {.channels = 3}));
+    const Network network = std::move(builder).build();
+    const Network again = parse_network(to_json(network));
+    EXPECT_EQ(again.input_sample(), sample);
+    EXPECT_EQ(again.fingerprint(), network.fingerprint());
+  }
+}
+
 }  // namespace
 }  // namespace tide

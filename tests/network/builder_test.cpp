@@ -45,9 +45,9 @@ TEST(Shapes, PoolsRoundDownOrUp) {
 TEST(Shapes, OfTheOtherLayers) {
   Builder net("test");
   const Value x = net.input({1, 6, 3, 5});
-  EXPECT_EQ(net.shape(net.fully_connected(x, {.channels = 7})), (Shape{1, 7, 1, 1}));
+  EXPECT_EQ(net.shape(net.fully_connected(x, {.channels = 7})), (Shape{1, 7}));
   EXPECT_EQ(net.shape(net.global_average_pool(x)), (Shape{1, 6, 1, 1}));
-  EXPECT_EQ(net.shape(net.flatten(x)), (Shape{1, 90, 1, 1}));
+  EXPECT_EQ(net.shape(net.flatten(x)), (Shape{1, 90}));
   const std::vector<Value> parts = net.split(x, {1, 2, 3});
   EXPECT_EQ(net.shape(parts[2]), (Shape{1, 3, 3, 5}));
   EXPECT_EQ(net.shape(net.concat({parts[2], x, parts[0]})), (Shape{1, 10, 3, 5}));
@@ -84,7 +84,7 @@ TEST(Builder, MakesParameters) {
                                              "n.running_variance", "t.weight", "t.bias", "f.weight", "f.bias"}));
   EXPECT_EQ(network.parameters[0].shape, (Shape{6, 2, 3, 3}));
   EXPECT_EQ(network.parameters[0].fan_in, 18);
-  EXPECT_EQ(network.parameters[1].shape, (Shape{1, 6, 1, 1}));
+  EXPECT_EQ(network.parameters[1].shape, Shape{6});
   EXPECT_EQ(network.parameters[6].shape, (Shape{6, 2, 4, 4}));
   EXPECT_EQ(network.parameters[6].fan_in, 12);
   EXPECT_EQ(network.parameters[8].shape, (Shape{10, 4, 16, 16}));

@@ -101,6 +101,22 @@ std::vector<Case> cases() {
          n.add({x, n.global_average_pool(x)}, "bad");
        },
        "input 2 is 8x1x1"},
+      {"convolution of a volume",
+       [](auto& n, Value) {
+         n.convolution(n.input({1, 2, 3, 4, 5}), {.channels = 1}, "bad");
+       },
+       "takes channels x"},
+      {"pool of tokens",
+       [](auto& n, Value) {
+         n.max_pool(n.input({1, 2, 3}), {}, "bad");
+       },
+       "takes channels x"},
+      {"a sample without extents", [](auto& n, Value) { n.input({1}, "bad"); }, "at least one extent"},
+      {"add ranks",
+       [](auto& n, Value) {
+         n.add({n.input({1, 2, 3}), n.input({1, 2, 3, 1})}, "bad");
+       },
+       "input 2 is 2x3x1"},
       {"add one", [](auto& n, Value x) { n.add({x}, "bad"); }, "two or more"},
       {"multiply shapes", [](auto& n, Value x) { n.multiply(n.global_average_pool(x), x, "bad"); }, "input 2"},
       {"concat",

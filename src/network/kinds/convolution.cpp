@@ -8,6 +8,7 @@ namespace tide {
 namespace {
 
 void check(const ConvolutionOptions& options, const Shape& x) {
+  check_image(x);
   require(options.channels >= 1, "it has {} output channels; give at least 1", options.channels);
   require(options.groups >= 1, "it has {} groups; give at least 1", options.groups);
   require(x.channels() % options.groups == 0 && options.channels % options.groups == 0,

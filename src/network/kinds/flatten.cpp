@@ -4,7 +4,7 @@ namespace tide {
 namespace {
 
 std::vector<Shape> shapes(const Layer& /*layer*/, const std::vector<Shape>& inputs) {
-  return {Shape{1, inputs[0].per_sample(), 1, 1}};
+  return {Shape{1, inputs[0].per_sample()}};
 }
 
 }  // namespace

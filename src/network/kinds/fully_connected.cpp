@@ -6,12 +6,15 @@ namespace {
 std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
   const auto& options = layer.as<FullyConnectedOptions>();
   require(options.channels >= 1, "it has {} output channels; give at least 1", options.channels);
-  return {Shape{1, options.channels, 1, 1}};
+  return {Shape{1, options.channels}};
 }
 
 std::vector<NewParameter> parameters(const Layer& layer, const Shape& input) {
   const auto& options = layer.as<FullyConnectedOptions>();
-  return weight_and_bias(input.with_batch(options.channels), options.channels, options.bias, input.per_sample());
+  // A vector and an image of one pixel have one and the same weight.
+  const Shape weight =
+      input.positions() == 1 ? Shape{options.channels, input.per_sample()} : input.with_batch(options.channels);
+  return weight_and_bias(weight, options.channels, options.bias, input.per_sample());
 }
 
 }  // namespace

@@ -6,8 +6,9 @@ namespace {
 std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
   const Shape& sample = layer.as<InputOptions>().sample;
   require(sample.batch() == 1, "its sample has batch {}; give the shape of one sample (batch 1)", sample.batch());
-  require(sample.channels() >= 1 && sample.height() >= 1 && sample.width() >= 1,
-          "its sample is {}; every dimension must be at least 1", sample_text(sample));
+  require(sample.rank() >= 2, "its sample has a batch alone; give it at least one extent");
+  for (const std::int64_t extent : sample.extents())
+    require(extent >= 1, "its sample is {}; every dimension must be at least 1", sample_text(sample));
   return {sample};
 }
 

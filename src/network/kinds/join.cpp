@@ -1,22 +1,30 @@
 // Layers with several inputs.
+#include <algorithm>
+
 #include "network/kind.h"
 
 namespace tide {
 namespace {
 
+// Whether two values have the same elements in the same places, batch and channels apart: a vector
+// and an image of one pixel do.
+bool same_positions(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return a.positions() == 1 && b.positions() == 1;
+  return std::ranges::equal(a.extents().subspan(2), b.extents().subspan(2));
+}
+
 std::vector<Shape> equal_shapes(const Layer& /*layer*/, const std::vector<Shape>& inputs) {
   for (std::size_t i = 1; i < inputs.size(); ++i)
-    require(inputs[i] == inputs[0], "input {} is {} but input 1 is {}; make them equal", i + 1, sample_text(inputs[i]),
-            sample_text(inputs[0]));
+    require(inputs[i].channels() == inputs[0].channels() && same_positions(inputs[i], inputs[0]),
+            "input {} is {} but input 1 is {}; make them equal", i + 1, sample_text(inputs[i]), sample_text(inputs[0]));
   return {inputs[0]};
 }
 
 std::vector<Shape> concat_shapes(const Layer& /*layer*/, const std::vector<Shape>& inputs) {
   Shape sum = inputs[0];
   for (std::size_t i = 1; i < inputs.size(); ++i) {
-    require(inputs[i].height() == sum.height() && inputs[i].width() == sum.width(),
-            "input {} is {}x{} high and wide but input 1 is {}x{}; make them equal", i + 1, inputs[i].height(),
-            inputs[i].width(), sum.height(), sum.width());
+    require(same_positions(inputs[i], sum), "input {} is {} but input 1 is {}; make all but the channels equal", i + 1,
+            sample_text(inputs[i]), sample_text(inputs[0]));
     sum = sum.with_extent(1, checked_add(sum.channels(), inputs[i].channels()));
   }
   return {sum};

@@ -18,6 +18,7 @@ void check(const WindowSpan& span, std::int64_t in) {
 std::vector<Shape> pooled(const Layer& layer, const std::vector<Shape>& inputs, std::int64_t most_positions) {
   const auto& options = layer.as<PoolOptions>();
   const Shape& x = inputs[0];
+  check_image(x);
   const WindowSpan rows = vertical(options.window), columns = horizontal(options.window);
   check(rows, x.height());
   check(columns, x.width());
@@ -36,7 +37,9 @@ std::vector<Shape> average_shapes(const Layer& layer, const std::vector<Shape>& 
   return pooled(layer, inputs, 0);
 }
 std::vector<Shape> global_shapes(const Layer& /*layer*/, const std::vector<Shape>& inputs) {
-  return {Shape{1, inputs[0].channels(), 1, 1}};
+  Shape result = inputs[0];
+  for (std::size_t axis = 2; axis < result.rank(); ++axis) result = result.with_extent(axis, 1);
+  return {result};
 }
 
 SavedState indices(Role /*role*/, const Layer& layer, std::int64_t samples) {

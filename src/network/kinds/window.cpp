@@ -31,6 +31,10 @@ WindowSpan horizontal(const Window& w) {
   return {"width", w.kernel_width, w.stride_width, w.pad_left, w.pad_right, w.dilation_width};
 }
 
+void check_image(const Shape& x) {
+  require(x.rank() == 4 || x.rank() == 2, "its input is {}; it takes channels x height x width", sample_text(x));
+}
+
 void check_span(const WindowSpan& span) {
   require(span.kernel >= 1, "kernel {} is {}; it must be at least 1", span.axis, span.kernel);
   require(span.stride >= 1, "stride {} is {}; it must be at least 1", span.axis, span.stride);

@@ -17,6 +17,8 @@ struct WindowSpan {
 [[nodiscard]] WindowSpan vertical(const Window& window);
 [[nodiscard]] WindowSpan horizontal(const Window& window);
 void check_span(const WindowSpan& span);
+// A vector is an image of one pixel.
+void check_image(const Shape& x);
 // How many windows there are over `in` elements.
 [[nodiscard]] std::int64_t window_count(const WindowSpan& span, std::int64_t in, bool round_up);
 

@@ -22,7 +22,9 @@ struct NetworkCase {
 
   [[nodiscard]] NetworkPtr network(const SoftmaxOptions& loss = {}) const {
     Builder builder(name);
-    Value x = builder.convolution(builder.input(sample), {.channels = sample.channels()});
+    // Something with parameters before it, so that its input's gradient is wanted.
+    Value x = builder.input(sample);
+    x = sample.rank() == 4 ? builder.convolution(x, {.channels = sample.channels()}) : builder.batch_norm(x);
     builder.softmax_cross_entropy(body(builder, x), loss);
     return std::make_shared<const Network>(std::move(builder).build());
   }
