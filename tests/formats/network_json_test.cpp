@@ -172,7 +172,7 @@ TEST(NetworkFiles, SamplesHaveOneToFiveExtents) {
     Builder builder("any rank");
     builder.softmax_cross_entropy(builder.fully_connected(builder.tanh(builder.input(sample)), {.channels = 3}));
     const Network network = std::move(builder).build();
-    const Network again = parse_network(to_json(network));
+    const Network again = parse_network(format_network(network), "test");
     EXPECT_EQ(again.input_sample(), sample);
     EXPECT_EQ(again.fingerprint(), network.fingerprint());
   }
