@@ -14,11 +14,30 @@ namespace tide {
 
 // The list that all tables over kinds are made from: what a new entry lacks, the compiler or the
 // linker calls by name. Numbers are in plan files, so new kinds go to the end.
-#define TIDE_LAYER_KINDS(each)                                                                                       \
-  each(input) each(convolution) each(transposed_convolution) each(fully_connected) each(max_pool) each(average_pool) \
-      each(global_average_pool) each(relu) each(sigmoid) each(tanh) each(softmax_cross_entropy) each(lrn)            \
-          each(batch_norm) each(dropout) each(add) each(multiply) each(concat) each(split) each(flatten)             \
-              each(fork)  // copies its input once per consumer; made by the `superneurons` rule set
+// A fork copies its input once per consumer; the `superneurons` rule set makes it.
+// clang-format off
+#define TIDE_LAYER_KINDS(each) \
+  each(input)                  \
+  each(convolution)            \
+  each(transposed_convolution) \
+  each(fully_connected)        \
+  each(max_pool)               \
+  each(average_pool)           \
+  each(global_average_pool)    \
+  each(relu)                   \
+  each(sigmoid)                \
+  each(tanh)                   \
+  each(softmax_cross_entropy)  \
+  each(lrn)                    \
+  each(batch_norm)             \
+  each(dropout)                \
+  each(add)                    \
+  each(multiply)               \
+  each(concat)                 \
+  each(split)                  \
+  each(flatten)                \
+  each(fork)
+// clang-format on
 
 enum class LayerKind : std::uint8_t {
 #define TIDE_ENUMERATOR(kind) kind,
