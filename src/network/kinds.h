@@ -36,7 +36,8 @@ namespace tide {
   each(concat)                 \
   each(split)                  \
   each(flatten)                \
-  each(fork)
+  each(fork)                   \
+  each(group_norm)
 // clang-format on
 
 enum class LayerKind : std::uint8_t {
@@ -156,10 +157,19 @@ struct ForkOptions {
   std::int64_t branches = 0;
   static constexpr auto fields() { return std::tuple(field("branches", &ForkOptions::branches, FieldUse::required)); }
 };
+struct GroupNormOptions {
+  std::int64_t groups = 1;  // of neighbouring channels
+  double epsilon = 1e-5;
+  static constexpr auto fields() {
+    using Self = GroupNormOptions;
+    return std::tuple(field("groups", &Self::groups, FieldUse::required),
+                      field("epsilon", &Self::epsilon, FieldUse::written));
+  }
+};
 
 using LayerOptions =
     std::variant<NoOptions, InputOptions, ConvolutionOptions, FullyConnectedOptions, PoolOptions, SoftmaxOptions,
-                 LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions>;
+                 LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions, GroupNormOptions>;
 
 // Whether both are options of one kind with equal values.
 [[nodiscard]] bool equal_options(const LayerOptions& a, const LayerOptions& b);
