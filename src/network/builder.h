@@ -58,6 +58,9 @@ class Builder {
   Value batch_norm(Value x, const BatchNormOptions& options = {}, std::string name = "") {
     return one(LayerKind::batch_norm, {x}, options, std::move(name));
   }
+  Value group_norm(Value x, const GroupNormOptions& options, std::string name = "") {
+    return one(LayerKind::group_norm, {x}, options, std::move(name));
+  }
   Value dropout(Value x, const DropoutOptions& options = {}, std::string name = "") {
     return one(LayerKind::dropout, {x}, options, std::move(name));
   }

@@ -14,11 +14,31 @@ namespace tide {
 
 // The list that all tables over kinds are made from: what a new entry lacks, the compiler or the
 // linker calls by name. Numbers are in plan files, so new kinds go to the end.
-#define TIDE_LAYER_KINDS(each)                                                                                       \
-  each(input) each(convolution) each(transposed_convolution) each(fully_connected) each(max_pool) each(average_pool) \
-      each(global_average_pool) each(relu) each(sigmoid) each(tanh) each(softmax_cross_entropy) each(lrn)            \
-          each(batch_norm) each(dropout) each(add) each(multiply) each(concat) each(split) each(flatten)             \
-              each(fork)  // copies its input once per consumer; made by the `superneurons` rule set
+// A fork copies its input once per consumer; the `superneurons` rule set makes it.
+// clang-format off
+#define TIDE_LAYER_KINDS(each) \
+  each(input)                  \
+  each(convolution)            \
+  each(transposed_convolution) \
+  each(fully_connected)        \
+  each(max_pool)               \
+  each(average_pool)           \
+  each(global_average_pool)    \
+  each(relu)                   \
+  each(sigmoid)                \
+  each(tanh)                   \
+  each(softmax_cross_entropy)  \
+  each(lrn)                    \
+  each(batch_norm)             \
+  each(dropout)                \
+  each(add)                    \
+  each(multiply)               \
+  each(concat)                 \
+  each(split)                  \
+  each(flatten)                \
+  each(fork)                   \
+  each(group_norm)
+// clang-format on
 
 enum class LayerKind : std::uint8_t {
 #define TIDE_ENUMERATOR(kind) kind,
@@ -137,10 +157,19 @@ struct ForkOptions {
   std::int64_t branches = 0;
   static constexpr auto fields() { return std::tuple(field("branches", &ForkOptions::branches, FieldUse::required)); }
 };
+struct GroupNormOptions {
+  std::int64_t groups = 1;  // of neighbouring channels
+  double epsilon = 1e-5;
+  static constexpr auto fields() {
+    using Self = GroupNormOptions;
+    return std::tuple(field("groups", &Self::groups, FieldUse::required),
+                      field("epsilon", &Self::epsilon, FieldUse::written));
+  }
+};
 
 using LayerOptions =
     std::variant<NoOptions, InputOptions, ConvolutionOptions, FullyConnectedOptions, PoolOptions, SoftmaxOptions,
-                 LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions>;
+                 LrnOptions, BatchNormOptions, DropoutOptions, SplitOptions, ForkOptions, GroupNormOptions>;
 
 // Whether both are options of one kind with equal values.
 [[nodiscard]] bool equal_options(const LayerOptions& a, const LayerOptions& b);
