@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/link_rate.h"
 #include "cli/options.h"
+#include "cost/algorithms.h"
 #include "executor/measure.h"
 #include "plan/timeline.h"
 #include "planner/policy.h"
@@ -42,8 +43,8 @@ Table by_kind(const Step& step, const CostModel& measured, const CostModel& mode
     Sum& sum = sums[of_layer ? fmt::format("{} {}", kind_name(step.layer_kind(task)), kind_name(task.kind))
                              : std::string(kind_name(task.kind))];
     ++sum.tasks;
-    sum.measured += measured.task_seconds(step, TaskId(t), 0);
-    sum.modelled += modelled.task_seconds(step, TaskId(t), 0);
+    sum.measured += fastest_seconds(step, measured, TaskId(t));
+    sum.modelled += fastest_seconds(step, modelled, TaskId(t));
   }
   std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
   std::stable_sort(rows.begin(), rows.end(),

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/file_text.h"
 #include "plan/checker.h"
 #include "plan/json_rows.h"
 #include "plan/step_json.h"
@@ -147,14 +148,8 @@ void save_plan(const Plan& plan, const std::filesystem::path& path) {
 }
 
 Plan load_plan(const std::filesystem::path& path) {
-  constexpr std::uintmax_t kLargest = std::uintmax_t{4} << 30;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) throw Error("{} cannot be read: {}", path.string(), error.message());
-  if (size > kLargest) throw Error("{} has {} bytes, which is too large for a plan", path.string(), size);
-  std::string text(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(text.data(), static_cast<std::streamsize>(size))) throw Error("{} cannot be read", path.string());
+  constexpr std::int64_t kLargest = std::int64_t{4} << 30;
+  const std::string text = read_text(path, Bytes(kLargest), "a plan");
   try {
     Plan plan = plan_from_json(text);
     require_valid(plan);

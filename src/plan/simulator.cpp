@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 
+#include "cost/algorithms.h"
 #include "plan/timeline.h"
 
 namespace tide {
@@ -34,7 +34,7 @@ Timeline simulate(const Plan& plan, const CostModel& cost) {
 
 double ideal_seconds(const Step& step, const CostModel& cost) {
   double total = 0;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += cost.task_seconds(step, TaskId(t), 0);
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += fastest_seconds(step, cost, TaskId(t));
   return total;
 }
 

@@ -69,6 +69,11 @@ std::int32_t Recorder::copy(StorageId storage, Tier from, Tier to) {
   return next_op() - 1;
 }
 
+std::int32_t Recorder::fetch(StorageId storage) {
+  if (!has(storage, Tier::device)) open(storage, Tier::device);
+  return copy(storage, Tier::host, Tier::device);
+}
+
 Draft Recorder::finish() && {
   for (std::size_t s = 0; s < step_.storages.size(); ++s) {
     if (!step_.storages[s].persistent) continue;

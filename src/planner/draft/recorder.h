@@ -46,6 +46,8 @@ class Recorder {
   std::int32_t run(TaskId task, std::uint32_t algorithm = 0, Bytes workspace = {});
   // REQUIRES: stays in both tiers.
   std::int32_t copy(StorageId storage, Tier from, Tier to);
+  // From host memory to the device, into a stay of its own where it has none there.
+  std::int32_t fetch(StorageId storage);
 
   [[nodiscard]] bool has(StorageId storage, Tier tier) const { return state(storage, tier).stay >= 0; }
   // What it holds there; invalid: no stay, or nothing written yet.

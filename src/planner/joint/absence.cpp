@@ -45,16 +45,12 @@ class Player {
   };
 
   void run(TaskId task) {
-    for (const Operand& operand : step_.operands_of(task))
-      if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
+    record_.open_operands(task);
     const std::int32_t op = record_.run(task);
     for (const Operand& operand : step_.operands_of(task)) touch(operand.tensor, op);
   }
 
-  void fetch(TensorId tensor) {
-    if (!record_.has(storage(tensor), Tier::device)) record_.open(storage(tensor), Tier::device);
-    touch(tensor, record_.copy(storage(tensor), Tier::host, Tier::device));
-  }
+  void fetch(TensorId tensor) { touch(tensor, record_.fetch(storage(tensor))); }
 
   void touch(TensorId tensor, std::int32_t op) {
     Touch& last = touched_[tensor.index()];

@@ -38,7 +38,7 @@ class Mirror {
       for (const Operand& operand : step_.operands_of(task))
         if (backward && operand.access != Access::write && !persistent(operand.tensor))
           demand(operand.tensor, count(operand.tensor));
-      open_all(task);
+      record_.open_operands(task);
       record_.run(task);
       for (const Operand& operand : step_.operands_of(task))
         if (operand.access != Access::write && !persistent(operand.tensor))
@@ -149,7 +149,7 @@ class Mirror {
 
   void run_again(Copy copy) {
     const TaskId again = replay(copy.task);
-    open_all(again);
+    record_.open_operands(again);
     record_.run(again);
     needs(copy) = -1;
     for (const Operand& operand : step_.operands_of(again))
@@ -192,11 +192,6 @@ class Mirror {
       for (const Operand& operand : step_.operands_of(replay(copy.task)))
         if (operand.access == Access::read) release(operand.tensor, std::min(copy.number, count(operand.tensor)));
     }
-  }
-
-  void open_all(TaskId task) {
-    for (const Operand& operand : step_.operands_of(task))
-      if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
   }
 
   void settle(TensorId tensor) {

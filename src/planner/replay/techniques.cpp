@@ -105,24 +105,19 @@ class Performer {
         fetch(tensor);
   }
 
-  void fetch(TensorId tensor) {
-    if (!record_.has(storage(tensor), Tier::device)) record_.open(storage(tensor), Tier::device);
-    record_.copy(storage(tensor), Tier::host, Tier::device);
-  }
+  void fetch(TensorId tensor) { record_.fetch(storage(tensor)); }
 
   void gather(TaskId task) {
     for (const Operand& operand : step_.operands_of(task))
       if (operand.access == Access::read)
         returning_.bring(
             operand.tensor, [&](TensorId tensor) { fetch(tensor); }, [&](TensorId tensor) { replay(tensor, task); });
-    for (const Operand& operand : step_.operands_of(task))
-      if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
+    record_.open_operands(task);
   }
 
   void replay(TensorId tensor, TaskId task) {
     const TaskId again = facts_.replay(tensor);
-    for (const Operand& operand : step_.operands_of(again))
-      if (!record_.has(storage(operand.tensor), Tier::device)) record_.open(storage(operand.tensor), Tier::device);
+    record_.open_operands(again);
     record_.run(again);
     for (const Operand& operand : step_.operands_of(again)) {
       if (drops(operand.tensor)) {

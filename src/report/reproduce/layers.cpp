@@ -1,6 +1,7 @@
 // Figures 2 and 8: where memory and time go in whole networks.
 #include <array>
 
+#include "cost/algorithms.h"
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "network/kind.h"
@@ -34,7 +35,7 @@ Shares shares_of(const Step& step, const CostModel& cost) {
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.tasks[t];
     if (task.kind == TaskKind::update || task.kind == TaskKind::norm) continue;  // the paper times the two passes
-    const double seconds = cost.task_seconds(step, TaskId(t), 0);
+    const double seconds = fastest_seconds(step, cost, TaskId(t));
     const std::size_t type = type_of(step.layer_kind(task));
     shares.time[type] += seconds;
     time += seconds;
