@@ -64,7 +64,7 @@ TEST_P(ZooPlans, FloorIsExact) {
     EXPECT_EQ(summarize(*exact.plan).peak[Tier::device], unlimited.floor[Tier::device]);
     const PlanResult below = plan(policy.name, original, within(unlimited.floor[Tier::device] - Bytes(kAlignment)));
     EXPECT_FALSE(below.plan) << policy.name;
-    EXPECT_EQ(below.floor, unlimited.floor[Tier::device]);
+    EXPECT_EQ(below.floor[Tier::device], unlimited.floor[Tier::device]);
     EXPECT_FALSE(below.bottleneck_task.empty());
   }
 }
