@@ -87,7 +87,7 @@ NetworkPtr adapt(const NetworkPtr& original, const TrainArguments& arguments) {
   for (Parameter& parameter : network->parameters) parameter.frozen = true;
   for (const Layer& layer : network->layers)
     if (!layer.frozen)
-      for (const ParameterId id : layer.parameters) network->parameters[id.index()].frozen = false;
+      for (const LayerParameter& used : layer.parameters) network->parameters[used.id.index()].frozen = false;
   return network;
 }
 
