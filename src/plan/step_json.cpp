@@ -58,8 +58,8 @@ MemoryOrder read_order(const json& source) {
 json write_tensors(const Step& step) {
   json tensors = json_table({"class", "type", "shape", "order", "storage", "layer", "parameter", "role", "index"});
   for (const Tensor& t : step.tensors)
-    tensors["rows"].push_back({class_name(t.tensor_class), type_name(t.type), t.shape.extents(), t.storage.value(),
-                               t.layer.value(), t.parameter.value(), role_name(t.role), t.index});
+    tensors["rows"].push_back({class_name(t.tensor_class), type_name(t.type), t.shape.extents(), write_axes(t.order),
+                               t.storage.value(), t.layer.value(), t.parameter.value(), role_name(t.role), t.index});
   return tensors;
 }
 

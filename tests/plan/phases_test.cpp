@@ -86,7 +86,7 @@ TEST(Phases, EveryDamageIsFound) {
          Step& step = open(p.phases[1]);
          for (Tensor& tensor : step.tensors)
            if (tensor.tensor_class == TensorClass::parameter)
-             tensor.shape = tensor.shape.with_extent(2, tensor.shape.height() + 1);
+             tensor.shape = tensor.shape.with_extent(0, tensor.shape.extent(0) + 1);
        }},
   };
   for (const Damage& damage : damages) {
