@@ -71,9 +71,7 @@ std::vector<Words> cases(std::int64_t memory) {
       {most + "--sub-batch 5 --allow reordered --batch-norm exact",
        [=](SessionOptions& options) {
          within(memory * 9 / 10)(options);
-         options.planner.sub_batch = 5;
-         options.planner.allowed = Numerics::reordered;
-         options.planner.exact_batch_norm = true;
+         options.planner.batch = SubBatches{.exact_batch_norm = true, .samples = 5};
        }},
   };
 }
