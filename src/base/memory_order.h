@@ -42,7 +42,7 @@ class MemoryOrder {
   [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
   // REQUIRES: place < rank(). Place 0 is the outermost.
   [[nodiscard]] constexpr std::size_t axis(std::size_t place) const { return axes_[place]; }
-  [[nodiscard]] constexpr bool is_row_major() const { return *this == row_major(rank_); }
+  [[nodiscard]] constexpr bool is_row_major() const { return axes_ == row_major(rank_).axes_; }
 
   friend constexpr auto operator<=>(const MemoryOrder&, const MemoryOrder&) = default;
 

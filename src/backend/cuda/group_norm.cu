@@ -14,8 +14,8 @@ constexpr int kWarp = 32, kWarps = kThreads / kWarp;
 struct Groups {
   std::int64_t samples, rows;       // rows: of one sample
   int channels, groups, per_group;  // per_group: channels
-  [[nodiscard]] std::int64_t count() const { return samples * groups; }
-  [[nodiscard]] std::int64_t elements() const { return samples * rows * channels; }
+  [[nodiscard]] constexpr std::int64_t count() const { return samples * groups; }
+  [[nodiscard]] constexpr std::int64_t elements() const { return samples * rows * channels; }
 };
 
 // A cut of one sample's rows.

@@ -75,7 +75,7 @@ inline OperatorRecord group_norm_record() {
                   {"group_norm_of_single_channels", 1, {1, 7, 5, 3}, norm({.groups = 7})},
                   {"group_norm_vector", 3, {1, 36, 1, 1}, norm({.groups = 4})},
                   {"group_norm_packs", 2, {1, 32, 5, 3}, norm({.groups = 8})},
-                  {"group_norm_wide", 1, {1, 600, 2, 3}, norm({.groups = 2})},
+                  {"group_norm_wide", 1, {1, 260, 2, 2}, norm({.groups = 1})},
                   {"group_norm_one_sample_large", 1, {1, 12, 40, 41}, norm({.groups = 3})},
                   {"group_norm_shared",
                    2,
