@@ -1,5 +1,7 @@
 #include "backend/cpu/convolution_problem.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "backend/cpu/program.h"
@@ -59,6 +61,20 @@ dnnl::primitive_desc backward_weights_of(const ConvolutionProblem& p, dnnl::algo
       typename Backward::primitive_desc(description, user_scratchpad(), engine, forward_of<Forward>(p, kind, engine));
 }
 
+// Primitives that are described meanwhile are for one thread.
+class OneThread {
+ public:
+  explicit OneThread(bool wanted) : before_(omp_get_max_threads()) {
+    if (wanted) omp_set_num_threads(1);
+  }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
 }  // namespace
 
 ConvolutionProblem ConvolutionProblem::of(const Layer& layer, const Shape& input_sample, std::int64_t batch) {
@@ -109,28 +125,35 @@ ConvolutionProblem ConvolutionProblem::mirrored() const {
   return mirror;
 }
 
-std::size_t ConvolutionProblem::scratch_slack(int threads) const {
+bool ConvolutionProblem::overruns_scratch() const {
   const Window& w = options.window;
   const bool strided = w.stride_height > 1 || w.stride_width > 1;
   const bool even = input.channels() % 16 == 0 && output.channels() % 16 == 0;
-  if (w.kernel_height != 1 || w.kernel_width != 1 || !strided || even) return 0;
+  return w.kernel_height == 1 && w.kernel_width == 1 && strided && !even;
+}
+
+std::size_t ConvolutionProblem::scratch_slack(int threads) const {
+  if (!overruns_scratch()) return 0;
   const std::int64_t positions = std::max(input.height() * input.width(), output.height() * output.width());
   const std::int64_t channels = (std::max(input.channels(), output.channels()) + 15) / 16 * 16;
   return Bytes(checked_multiply(checked_multiply(positions, channels), 4 * std::int64_t{threads})).size();
 }
 
 dnnl::primitive_desc ConvolutionProblem::forward(const dnnl::engine& engine) const {
+  const OneThread alone(overruns_scratch());
   if (transposed) return forward_of<dnnl::deconvolution_forward>(*this, kTransposed, engine);
   return forward_of<dnnl::convolution_forward>(*this, kDirect, engine);
 }
 
 dnnl::primitive_desc ConvolutionProblem::backward_data(const dnnl::engine& engine) const {
+  const OneThread alone(overruns_scratch());
   if (transposed)
     return backward_data_of<dnnl::deconvolution_forward, dnnl::deconvolution_backward_data>(*this, kTransposed, engine);
   return backward_data_of<dnnl::convolution_forward, dnnl::convolution_backward_data>(*this, kDirect, engine);
 }
 
 dnnl::primitive_desc ConvolutionProblem::backward_weights(const dnnl::engine& engine) const {
+  const OneThread alone(overruns_scratch());
   if (transposed)
     return backward_weights_of<dnnl::deconvolution_forward, dnnl::deconvolution_backward_weights>(*this, kTransposed,
                                                                                                   engine);

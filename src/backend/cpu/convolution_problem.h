@@ -31,9 +31,10 @@ struct ConvolutionProblem {
   [[nodiscard]] bool is_mirrored() const;
   [[nodiscard]] ConvolutionProblem mirrored() const;
 
-  // Bytes to keep free behind the scratchpad of this problem's primitives. oneDNN 2.6 gathers
-  // the input of a strided 1x1 convolution into scratch rows of 16 channels each, but books
-  // rows of the channels there are: with other counts it writes behind what it asked for.
+  // oneDNN 2.6 gathers the input of a strided 1x1 convolution into scratch rows of 16 channels each,
+  // but books rows of the channels there are: with other counts a thread writes behind its part, into
+  // the next one's. So such primitives are made for one thread, with bytes kept free behind their scratchpad.
+  [[nodiscard]] bool overruns_scratch() const;
   [[nodiscard]] std::size_t scratch_slack(int threads) const;
 
   [[nodiscard]] dnnl::primitive_desc forward(const dnnl::engine& engine) const;
