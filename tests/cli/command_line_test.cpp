@@ -1,5 +1,6 @@
 // The program as people run it: bad input gives one clear line and the right exit code,
 // good input gives what the design promises.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -152,14 +153,19 @@ TEST_F(CommandLine, BadPlanAndCheckpointFiles) {
   ASSERT_EQ(tide("plan digits --batch 32 --backend null --save " + plan).code, 0);
   EXPECT_EQ(tide("train digits --batch 32 --steps 2 --backend null --plan " + plan).code, 0);
   expect_failure("train digits --batch 16 --steps 2 --backend null --plan " + plan, 1, {"batch=32"});
-  std::string text = read_file(plan);
-  const std::size_t at = text.find("\"residencies\"");
-  ASSERT_NE(at, std::string::npos);
-  const std::size_t digit = text.find("[0,0,", at);
-  ASSERT_NE(digit, std::string::npos);
-  text.replace(digit, 5, "[0,0,7");
-  expect_failure("train digits --batch 32 --steps 2 --backend null --plan " + write("damaged.json", text), 1,
-                 {"damaged.json"});
+  const std::string text = read_file(plan);
+  // The first `from` behind `behind`, changed.
+  const auto with = [&](std::string_view behind, std::string_view from, std::string_view to) {
+    const std::size_t at = text.find(from, text.find(behind));
+    EXPECT_NE(at, std::string::npos) << from;
+    return fmt::format("{}{}{}", text.substr(0, at), to, text.substr(at + from.size()));
+  };
+  const auto refused = [&](const std::string& name, const std::string& changed, const std::string& why) {
+    expect_failure("train digits --batch 32 --steps 2 --backend null --plan " + write(name, changed), 1, {name, why});
+  };
+  refused("damaged.json", with("\"residencies\"", "[0,\"device\",", "[0,\"device\",7"), "");
+  refused("strange.json", with("\"residencies\"", "[0,\"device\",", "[0,\"cellar\","), "cellar");
+  refused("old.json", with("", "\"tidepool_plan\":2", "\"tidepool_plan\":1"), "version 1");
 }
 
 TEST_F(CommandLine, PlanPrintsTheGoldenFigures) {
