@@ -2,6 +2,7 @@
 // fp32 sums.
 #include "backend/compare_tasks.h"
 #include "backend/network_cases.h"
+#include "network/kind.h"
 
 namespace tide::test {
 namespace {
@@ -18,7 +19,10 @@ TEST_P(Tf32Test, IsWithinItsTolerance) {
 }
 
 std::vector<NetworkCase> cases() {
-  std::vector<NetworkCase> all = convolution_cases();
+  std::vector<NetworkCase> all;
+  for (const OperatorRecord& record : operator_table())
+    if (description_of(record.kind).product != Product::none)
+      all.insert(all.end(), record.cases.begin(), record.cases.end());
   const auto wide = [](ConvolutionOptions options) {
     return [options](Builder& net, Value x) { return net.convolution(x, options); };
   };
