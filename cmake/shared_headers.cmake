@@ -1,15 +1,19 @@
 # TIDE_SHARED_HEADERS: the headers of the standard library, fmt and GoogleTest are compiled once per
-# build, which takes a quarter off its time. The sanitizers' presets switch it on. The others do
-# not, so that a source which forgets an include does not compile there.
+# build, which takes a fifth off its time. Most presets switch it on. `debug` and `tsan` do not, so that a source
+# which forgets an include does not compile there.
 option(TIDE_SHARED_HEADERS "Compile the headers of libraries once, not in every source" OFF)
+
+# Tests spend their time in what they test; their own sources compile in half the time with less optimization.
+set(TIDE_TEST_OPTIONS "$<$<CONFIG:Release>:-O1>")
 
 # A target that holds nothing but these headers, for others to use.
 function(tide_precompiled_headers name)
-  cmake_parse_arguments(arg "" "" "LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LINKS;HEADERS;OPTIONS" ${ARGN})
   set(empty ${CMAKE_BINARY_DIR}/${name}.cpp)
   file(CONFIGURE OUTPUT ${empty} CONTENT "")
   add_library(${name} STATIC ${empty})
   target_link_libraries(${name} PRIVATE tide_warnings ${arg_LINKS})
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
 endfunction()
 
@@ -25,6 +29,7 @@ if(TIDE_SHARED_HEADERS)
   tide_precompiled_headers(tide_precompiled LINKS fmt::fmt HEADERS ${standard})
   if(TIDE_TESTS)
     find_package(GTest REQUIRED)
-    tide_precompiled_headers(tide_precompiled_tests LINKS fmt::fmt GTest::gtest HEADERS ${standard} <gtest/gtest.h>)
+    tide_precompiled_headers(tide_precompiled_tests LINKS fmt::fmt GTest::gtest
+      HEADERS ${standard} <gtest/gtest.h> OPTIONS ${TIDE_TEST_OPTIONS})
   endif()
 endif()
