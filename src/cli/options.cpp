@@ -163,6 +163,9 @@ Precision StepArguments::precision_of_products() const {
 }
 
 std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
+  constexpr int kMostThreads = 1024;
+  if (threads < 0 || threads > kMostThreads)
+    throw Error("--threads {} is not possible; give 1 to {}, or 0 for all cores", threads, kMostThreads);
   return make_backend(backend_name(), {.threads = threads,
                                        .precision = precision_of_products(),
                                        .deterministic = deterministic,

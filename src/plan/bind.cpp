@@ -1,5 +1,7 @@
 #include "plan/bind.h"
 
+#include <algorithm>
+
 #include "plan/checker.h"
 
 namespace tide {
@@ -11,7 +13,7 @@ namespace {
 
 bool same(const Tensor& a, const Tensor& b) {
   return a.tensor_class == b.tensor_class && a.type == b.type && a.shape == b.shape && a.order == b.order &&
-         a.layer == b.layer && a.parameter == b.parameter && a.role == b.role;
+         a.layer == b.layer && a.parameter == b.parameter && a.role == b.role && a.index == b.index;
 }
 
 bool same(const Operand& a, const Operand& b) {
@@ -22,7 +24,7 @@ bool same(const Task& a, const Task& b) {
   if (a.in_place.size() != b.in_place.size()) return false;
   for (std::size_t i = 0; i < a.in_place.size(); ++i)
     if (a.in_place[i].source != b.in_place[i].source || a.in_place[i].target != b.in_place[i].target) return false;
-  return a.kind == b.kind && a.layer == b.layer && a.first_sample == b.first_sample &&
+  return a.kind == b.kind && a.layer == b.layer && a.step == b.step && a.first_sample == b.first_sample &&
          a.first_operand == b.first_operand && a.operand_count == b.operand_count;
 }
 
@@ -51,10 +53,17 @@ void bind(Phase& phase, Step fresh) {
   for (std::size_t t = 0; t < fresh.tasks.size(); ++t)
     if (!same(saved.tasks[t], fresh.tasks[t]) || !same(saved.algorithms_of(TaskId(t)), fresh.algorithms_of(TaskId(t))))
       differ("the tasks");
-  for (std::size_t s = 0; s < saved.storages.size(); ++s)
-    if (saved.storages[s].persistent && saved.storages[s].entry.valid() &&
-        !fresh.storage(fresh.tensor(saved.storages[s].entry).storage).persistent)
+  // What a step begins with, and what it leaves behind, is not the plan's to decide.
+  const auto endures = [](const Storage& storage) { return storage.persistent || storage.entry.valid(); };
+  const auto count = [&](const Step& step) { return std::ranges::count_if(step.storages, endures); };
+  if (count(saved) != count(fresh)) differ("the persistent storages");
+  for (const Storage& storage : fresh.storages) {
+    if (!endures(storage)) continue;
+    const TensorId value = storage.entry.valid() ? storage.entry : storage.exit;
+    const Storage& planned = saved.storage(saved.tensor(value).storage);
+    if (planned.persistent != storage.persistent || planned.entry != storage.entry || planned.exit != storage.exit)
       differ("the persistent storages");
+  }
 
   for (std::size_t t = 0; t < fresh.tensors.size(); ++t) fresh.tensors[t].storage = saved.tensors[t].storage;
   fresh.storages = saved.storages;

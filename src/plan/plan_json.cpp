@@ -127,7 +127,8 @@ Plan plan_from_json(const std::string& text) {
     const json source = json::parse(text);
     if (!source.is_object() || !source.contains("tidepool_plan")) throw Error("it is not a Tidepool plan");
     if (source.at("tidepool_plan").get<int>() != kVersion)
-      throw Error("it has version {}, this program reads {}", source.at("tidepool_plan").dump(), kVersion);
+      throw Error("it has version {}, this program reads {}; make it again with tide plan --save",
+                  source.at("tidepool_plan").dump(), kVersion);
     Plan plan;
     plan.policy = source.at("policy").get<std::string>();
     plan.numerics = numerics_from_name(source.at("numerics").get<std::string>());

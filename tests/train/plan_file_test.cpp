@@ -48,6 +48,19 @@ TEST(PlanFile, GivesTheSameWeights) {
   }
 }
 
+// What lasts from step to step is not for a plan to say.
+TEST(PlanFile, IsRefusedWhereItForgetsAParameter) {
+  const Plan plan = saved_plan("liveness");
+  for (std::size_t s = 0; s < plan.phases.front().step->storages.size(); ++s) {
+    if (!plan.phases.front().step->storages[s].persistent) continue;
+    Plan damaged = plan;
+    Step step = *damaged.phases.front().step;
+    step.storages[s].persistent = false;
+    damaged.phases.front().step = std::make_shared<const Step>(std::move(step));
+    EXPECT_NE(error_with(damaged, test::small_network(), kVariant, test::session_options()), "") << s;
+  }
+}
+
 TEST(PlanFile, IsRefusedByAnotherBatch) {
   const Plan plan = saved_plan("liveness");
   EXPECT_EQ(error_with(plan, test::small_network(), kVariant, test::session_options()), "");
