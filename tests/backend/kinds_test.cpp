@@ -146,9 +146,11 @@ TEST_P(KindTest, EveryBackendPreparesItsTasks) {
 TEST_P(KindTest, GrowsInRandomNetworks) {
   // Forks come with the rules; a flatten is the value itself.
   if (GetParam() == LayerKind::fork || GetParam() == LayerKind::flatten) return;
-  for (std::uint32_t seed = 0; seed < 200; ++seed)
-    for (const Layer& layer : testing_support::random_network(seed)->layers)
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const NetworkPtr network = testing_support::random_network(seed);
+    for (const Layer& layer : network->layers)
       if (layer.kind == GetParam()) return;
+  }
   ADD_FAILURE() << "no random network has a layer of kind " << kind_name(GetParam());
 }
 
