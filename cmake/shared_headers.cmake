@@ -3,17 +3,13 @@
 # which forgets an include does not compile there.
 option(TIDE_SHARED_HEADERS "Compile the headers of libraries once, not in every source" OFF)
 
-# Tests spend their time in what they test; their own sources compile in half the time with less optimization.
-set(TIDE_TEST_OPTIONS "$<$<CONFIG:Release>:-O1>")
-
 # A target that holds nothing but these headers, for others to use.
 function(tide_precompiled_headers name)
-  cmake_parse_arguments(arg "" "" "LINKS;HEADERS;OPTIONS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LINKS;HEADERS" ${ARGN})
   set(empty ${CMAKE_BINARY_DIR}/${name}.cpp)
   file(CONFIGURE OUTPUT ${empty} CONTENT "")
   add_library(${name} STATIC ${empty})
   target_link_libraries(${name} PRIVATE tide_warnings ${arg_LINKS})
-  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
 endfunction()
 
@@ -29,7 +25,6 @@ if(TIDE_SHARED_HEADERS)
   tide_precompiled_headers(tide_precompiled LINKS fmt::fmt HEADERS ${standard})
   if(TIDE_TESTS)
     find_package(GTest REQUIRED)
-    tide_precompiled_headers(tide_precompiled_tests LINKS fmt::fmt GTest::gtest
-      HEADERS ${standard} <gtest/gtest.h> OPTIONS ${TIDE_TEST_OPTIONS})
+    tide_precompiled_headers(tide_precompiled_tests LINKS fmt::fmt GTest::gtest HEADERS ${standard} <gtest/gtest.h>)
   endif()
 endif()
