@@ -112,10 +112,19 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlanningContext& c
   settle(whole, cost);
   const bool at_once = whole.plan && (!context.memory[Tier::device] ||
                                       *whole.seconds <= enough::kHardlyFaster * ideal_seconds(step, cost));
+  Floor least{whole.floor[Tier::device], whole.bottleneck_task};
   keeper.consider("whole", std::move(whole));
   const Floor floor = modnn_floor(step, cost, context);
-  keeper.consider_floor(floor.bytes, floor.task);
-  if (at_once || *context.memory[Tier::device] < floor.bytes) return std::move(keeper).take();
+  if (floor.bytes < least.bytes) least = floor;
+  // What is feasible does not depend on which sizes were tried: pieces are rounded up, so that now and then two samples
+  // take less than one.
+  const auto answer = [&] {
+    PlanResult result = std::move(keeper).take();
+    result.floor[Tier::device] = least.bytes;
+    result.bottleneck_task = least.task;
+    return result;
+  };
+  if (at_once || *context.memory[Tier::device] < floor.bytes) return answer();
   // The paper's size is as large as can be. Smaller ones move less; which is faster is the model's to say.
   const std::int64_t largest = evened(batch, modnn_sub_batch(step, cost, context));
   const std::int64_t rounds = (batch + largest - 1) / largest;
@@ -139,7 +148,7 @@ PlanResult plan_modnn(Step step, const CostModel& cost, const PlanningContext& c
   search(std::max<std::int64_t>(rounds, 2), true);
   search(rounds - 1, false);
   if (!keeper.found()) keeper.consider("one sample", [&] { return plan_rounds(plan_step, step, 1, cost, context); });
-  return std::move(keeper).take();
+  return answer();
 }
 
 }  // namespace
