@@ -71,7 +71,7 @@ int run(const ProfileArguments& arguments) {
   Step step = build_step(network, arguments.step.options(network->has_loss()));
   backend->annotate(step);
   // As plans run it: with results in place of operands where that is possible.
-  const PlanResult planned = make_plan(find_policy("liveness"), std::move(step), RooflineModel(generic_cpu()), {});
+  const PlanResult planned = make_plan(find_policy("liveness"), step, RooflineModel(generic_cpu()), {});
   const Step& merged = *planned.plan->phases.front().step;
 
   const bool terminal = ::isatty(STDERR_FILENO) != 0;

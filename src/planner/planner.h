@@ -57,10 +57,10 @@ struct Policy;
 
 // Plans one step as it is, with what the context leaves open settled by search; stamps the fingerprint and the budgets,
 // times, simulates, checks. A plan that the checker rejects is a bug and throws.
-[[nodiscard]] PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost,
+[[nodiscard]] PlanResult make_plan(const Policy& policy, const Step& step, const CostModel& cost,
                                    const PlanningContext& context);
 // The same without the checker, for searches that ask for many plans and keep one.
-[[nodiscard]] PlanResult make_unproved_plan(const Policy& policy, Step step, const CostModel& cost,
+[[nodiscard]] PlanResult make_unproved_plan(const Policy& policy, const Step& step, const CostModel& cost,
                                             const PlanningContext& context);
 
 }  // namespace tide

@@ -55,7 +55,7 @@ class Search {
   PlanResult plan(std::int64_t size) {
     Step step = build(size);
     const Stopwatch watch;
-    PlanResult result = make_unproved_plan(*problem_.policy, std::move(step), *problem_.cost, problem_.options);
+    PlanResult result = make_unproved_plan(*problem_.policy, step, *problem_.cost, problem_.options);
     fit_.plan_seconds += watch.seconds();
     ++fit_.plans;
     return result;
@@ -92,7 +92,7 @@ class Search {
     if (!fit_.plan.plan) plan_for_good(build(fit_.size));
   }
   void plan_for_good(Step step) {
-    fit_.plan = make_plan(*problem_.policy, std::move(step), *problem_.cost, problem_.options);
+    fit_.plan = make_plan(*problem_.policy, step, *problem_.cost, problem_.options);
     fit_.plan_seconds += fit_.plan.plan_seconds;
     fit_.check_seconds += fit_.plan.check_seconds;
     ++fit_.plans;

@@ -243,11 +243,11 @@ Bytes packed_bytes(const Step& step, Draft& draft) {
   return bottom_of(step, Tier::device, draft) + place_within(intervals, bound + Bytes(bound.count() / kTolerance)).peak;
 }
 
-PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlanningContext& context) {
+PlanResult finish_draft(const Step& step, Draft draft, const CostModel& cost, const PlanningContext& context) {
   return Finisher(step, cost, context, std::nullopt).finish(std::move(draft));
 }
 
-PlanResult finish_quickly(Step step, Draft draft, const CostModel& cost, const PlanningContext& context) {
+PlanResult finish_quickly(const Step& step, Draft draft, const CostModel& cost, const PlanningContext& context) {
   return Finisher(step, cost, context, context.memory[Tier::device]).finish(std::move(draft));
 }
 

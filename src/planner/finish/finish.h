@@ -30,11 +30,13 @@ void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit
 
 // The floor is what the draft needs with copies that nothing overlaps and the smallest
 // workspaces. Above it, overlap and workspaces take what there is.
-[[nodiscard]] PlanResult finish_draft(Step step, Draft draft, const CostModel& cost, const PlanningContext& context);
+[[nodiscard]] PlanResult finish_draft(const Step& step, Draft draft, const CostModel& cost,
+                                      const PlanningContext& context);
 
 // For one draft of many: with less effort to pack it, so that the floor is not the least.
 // REQUIRES: a budget.
-[[nodiscard]] PlanResult finish_quickly(Step step, Draft draft, const CostModel& cost, const PlanningContext& context);
+[[nodiscard]] PlanResult finish_quickly(const Step& step, Draft draft, const CostModel& cost,
+                                        const PlanningContext& context);
 
 // The device memory that a draft takes with copies that nothing overlaps and the smallest
 // workspaces, packed with little effort: to compare drafts by.

@@ -69,9 +69,12 @@ class JointAttempts {
         std::optional<Draft> draft =
             less == 0 ? std::move(attempt.draft) : draft_of(*attempt.trade, *attempt.heads, attempt.percent - less);
         if (!draft) return true;
-        PlanResult result = finish_quickly(step_, std::move(*draft), cost_, context_);
-        const bool fits = result.plan || result.short_of != Tier::device;
-        keeper.consider("joint", std::move(result));
+        bool fits = false;
+        keeper.consider("joint", [&] {
+          PlanResult result = finish_quickly(step_, std::move(*draft), cost_, context_);
+          fits = result.plan || result.short_of != Tier::device;
+          return result;
+        });
         return fits;
       });
       if (surely_worse) return;

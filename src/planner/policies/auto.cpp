@@ -34,9 +34,11 @@ void consider_others(const Step& step, const CostModel& cost, PlanningContext co
   for (const Policy& policy : policies()) {
     if (policy.tries_all_others || policy.another_when_whole || (rests && !policy.rests_parameters)) continue;
     if (policy.comes_first && first_were_asked_for) continue;
-    PlanResult result = policy.plan(step, cost, context);
-    if (policy.plan_smallest != nullptr && result.plan) fits_with_fastest = true;
-    keeper.consider(policy.name, std::move(result));
+    keeper.consider(policy.name, [&] {
+      PlanResult result = policy.plan(step, cost, context);
+      if (policy.plan_smallest != nullptr && result.plan) fits_with_fastest = true;
+      return result;
+    });
   }
   if (fits_with_fastest || rests) return;
   for (const Policy& policy : policies())
@@ -149,7 +151,8 @@ PlanResult plan_auto(Step step, const CostModel& cost, const PlanningContext& co
 
 Policy auto_policy() {
   return {.name = "auto",
-          .description = "the fastest of all: each tensor kept, moved or recomputed, whichever costs least",
+          .description =
+              "the fastest it finds, all others tried: each tensor kept, moved or recomputed, whichever costs least",
           .plan = plan_auto,
           .rank = 14,
           .rests_parameters = true,

@@ -14,7 +14,7 @@ PlanResult plan_liveness(Step step, const CostModel& cost, const PlanningContext
   if (context.in_place) step = merge_in_place(std::move(step));
   const StepFacts facts(step, paper_checkpoints(), resting_storages(step, context));
   Draft draft = apply(facts, offloading(facts, {}));
-  return finish_draft(std::move(step), std::move(draft), cost, context);
+  return finish_draft(step, std::move(draft), cost, context);
 }
 
 Policy liveness_policy() {

@@ -16,7 +16,7 @@ PlanResult plan_offload(Step step, const CostModel& cost, const PlanningContext&
   Techniques techniques = offloading(facts, asked.empty() ? paper_offloads() : asked);
   techniques.prefetch_previous = true;
   Draft draft = apply(facts, techniques);
-  return finish_draft(std::move(step), std::move(draft), cost, context);
+  return finish_draft(step, std::move(draft), cost, context);
 }
 
 }  // namespace

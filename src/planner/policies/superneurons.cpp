@@ -31,7 +31,7 @@ PlanResult plan_always(Step step, const CostModel& cost, const PlanningContext& 
   Techniques techniques = offloading(facts, checkpoints_of(context));
   add_recomputation(facts, context.policy.get<SuperneuronsOptions>().recompute, techniques);
   Draft draft = apply(facts, techniques);
-  return finish_draft(std::move(step), std::move(draft), cost, context);
+  return finish_draft(step, std::move(draft), cost, context);
 }
 
 Bytes moved_bytes(const PlanResult& result) {

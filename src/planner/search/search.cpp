@@ -110,11 +110,12 @@ PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostM
   return Search(policy, cost).over_fusing(build, context);
 }
 
-PlanResult make_plan(const Policy& policy, Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult make_plan(const Policy& policy, const Step& step, const CostModel& cost, const PlanningContext& context) {
   return Search(policy, cost).one_step(step, context);
 }
 
-PlanResult make_unproved_plan(const Policy& policy, Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult make_unproved_plan(const Policy& policy, const Step& step, const CostModel& cost,
+                              const PlanningContext& context) {
   return Search(policy, cost).unproved(step, context);
 }
 

@@ -169,7 +169,7 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlanningContext& co
       op.run().algorithm = algorithms == Algorithms::fastest ? fastest_algorithm(step, cost, op.run().task)
                                                              : smallest_algorithm(step, op.run().task);
   draft.settled = true;
-  PlanResult result = finish_draft(std::move(step), std::move(draft), cost, context);
+  PlanResult result = finish_draft(step, std::move(draft), cost, context);
   if (!result.plan) return result;
   keep_in_step(turns, result.plan->phases.front());
   result.seconds.reset();
