@@ -21,11 +21,9 @@ bool same(const Operand& a, const Operand& b) {
 }
 
 bool same(const Task& a, const Task& b) {
-  if (a.in_place.size() != b.in_place.size()) return false;
-  for (std::size_t i = 0; i < a.in_place.size(); ++i)
-    if (a.in_place[i].source != b.in_place[i].source || a.in_place[i].target != b.in_place[i].target) return false;
   return a.kind == b.kind && a.layer == b.layer && a.step == b.step && a.first_sample == b.first_sample &&
-         a.first_operand == b.first_operand && a.operand_count == b.operand_count;
+         a.first_operand == b.first_operand && a.operand_count == b.operand_count &&
+         a.first_in_place == b.first_in_place && a.in_place_count == b.in_place_count;
 }
 
 bool same(const std::vector<Algorithm>& a, const std::vector<Algorithm>& b) {
@@ -48,6 +46,7 @@ void bind(Phase& phase, Step fresh) {
     if (!same(saved.tensors[t], fresh.tensors[t]) || !size) differ("the tensors");
   }
   if (saved.views != fresh.views) differ("the views");
+  if (saved.in_place != fresh.in_place) differ("the results that may take the place of operands");
   for (std::size_t o = 0; o < fresh.operands.size(); ++o)
     if (!same(saved.operands[o], fresh.operands[o])) differ("the operands");
   for (std::size_t t = 0; t < fresh.tasks.size(); ++t)

@@ -43,13 +43,14 @@ void check_tables(const Step& step, Findings& findings) {
   for (std::size_t t = 0; t < step.tasks.size(); ++t) {
     const Task& task = step.tasks[t];
     const bool operands_fit = std::uint64_t{task.first_operand} + task.operand_count <= step.operands.size();
+    const bool pairs_fit = std::uint64_t{task.first_in_place} + task.in_place_count <= step.in_place.size();
     if (!operands_fit || !within(task.layer, step.layer_names.size()) ||
-        task.algorithms >= step.algorithm_sets.size() || task.operand_count == 0 || task.step < 0 ||
+        task.algorithms >= step.algorithm_sets.size() || task.operand_count == 0 || !pairs_fit || task.step < 0 ||
         task.step > 2 * step.layer_steps) {
       bad("task", t);
       continue;
     }
-    for (const InPlacePair pair : task.in_place)
+    for (const InPlacePair pair : step.in_place_of(task))
       if (pair.source < 0 || pair.target < 0 || pair.source >= static_cast<int>(task.operand_count) ||
           pair.target >= static_cast<int>(task.operand_count))
         bad("in-place pair of task", t);

@@ -201,7 +201,7 @@ class Player {
     for (std::size_t k = 0; k < operands.size(); ++k) {
       if (k == target || step_.tensor(operands[k].tensor).storage != storage) continue;
       bool allowed = false;
-      for (const InPlacePair pair : task.in_place)
+      for (const InPlacePair pair : step_.in_place_of(task))
         if (static_cast<std::size_t>(pair.target) == target &&
             operands[static_cast<std::size_t>(pair.source)].tensor == operands[k].tensor)
           allowed = true;

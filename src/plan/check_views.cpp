@@ -72,7 +72,7 @@ class Views {
   // What takes a value's place must be as large as the value.
   void check_in_place(TaskId id) {
     const auto operands = step_.operands_of(id);
-    for (const InPlacePair pair : step_.task(id).in_place)
+    for (const InPlacePair pair : step_.in_place_of(step_.task(id)))
       for (const std::int16_t position : {pair.source, pair.target})
         if (is_part(step_, operands[static_cast<std::size_t>(position)]))
           add("{} is in place through a part of {}", task_name(step_, id),

@@ -143,7 +143,7 @@ json write_tasks(const Step& step) {
       json_table({"kind", "layer", "step", "first_operand", "operand_count", "algorithms", "in_place", "first_sample"});
   for (const Task& t : step.tasks) {
     json pairs = json::array();
-    for (const InPlacePair p : t.in_place) pairs.push_back({p.source, p.target});
+    for (const InPlacePair p : step.in_place_of(t)) pairs.push_back({p.source, p.target});
     tasks["rows"].push_back({kind_name(t.kind), t.layer.value(), t.step, t.first_operand, t.operand_count, t.algorithms,
                              pairs, t.first_sample});
   }
@@ -161,13 +161,15 @@ void read_tasks(const json& source, Step& step) {
     t.first_operand = row.uint32();
     t.operand_count = row.uint32();
     t.algorithms = row.uint32();
+    t.first_in_place = static_cast<std::uint32_t>(step.in_place.size());
     for (const json& pair : row.next()) {
       JsonRow pair_row(pair);
       const std::int16_t from = pair_row.int16();
-      t.in_place.push_back({from, pair_row.int16()});
+      step.in_place.push_back({from, pair_row.int16()});
     }
+    t.in_place_count = static_cast<std::uint32_t>(step.in_place.size()) - t.first_in_place;
     t.first_sample = row.number(0, step.options.batch - 1);
-    step.tasks.push_back(std::move(t));
+    step.tasks.push_back(t);
   }
   for (const json& id : source.at("replay_of")) {
     const auto value = id.get<std::int64_t>();

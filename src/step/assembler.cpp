@@ -87,13 +87,13 @@ TensorId StepAssembler::new_tensor(TensorClass tensor_class, const Shape& shape,
   step_.tensors.push_back(
       Tensor{.tensor_class = tensor_class,
              .type = type,
-             .shape = shape,
+             .role = role,
              .order = made ? MemoryOrder::channels_last(shape.rank()) : MemoryOrder::row_major(shape.rank()),
+             .index = index,
              .storage = storage,
              .layer = layer,
              .parameter = {},
-             .role = role,
-             .index = index});
+             .shape = shape});
   return TensorId(step_.tensors.size() - 1);
 }
 
@@ -126,7 +126,8 @@ void StepAssembler::new_task(TaskKind kind, LayerId layer, std::int32_t number,
   task.operand_count = static_cast<std::uint32_t>(operands.size());
   for (const NewOperand& operand : operands)
     step_.operands.push_back(Operand{operand.role, operand.access, operand.index, operand.tensor, operand.view});
-  step_.tasks.push_back(std::move(task));
+  task.first_in_place = static_cast<std::uint32_t>(step_.in_place.size());
+  step_.tasks.push_back(task);
 }
 
 void StepAssembler::allow_in_place(Role source, Role target) {
@@ -140,7 +141,8 @@ void StepAssembler::allow_in_place(Role source, Role target) {
       // The paper's rules fix which results are in place; ours leave it to the planner.
       if (superneurons() && !one_storage) continue;
       if (step_.tensor(operands[s].tensor).type != step_.tensor(operands[t].tensor).type) continue;
-      task.in_place.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(t)});
+      step_.in_place.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(t)});
+      ++task.in_place_count;
     }
   }
 }
@@ -154,8 +156,10 @@ void StepAssembler::declare_in_place() {
     const auto position = static_cast<std::int16_t>(k);
     if (operands[k].access == Access::read)
       sources.emplace(storage, position);
-    else if (const auto source = sources.find(storage); source != sources.end())
-      task.in_place.push_back({source->second, position});
+    else if (const auto source = sources.find(storage); source != sources.end()) {
+      step_.in_place.push_back({source->second, position});
+      ++task.in_place_count;
+    }
   }
 }
 

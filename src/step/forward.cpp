@@ -52,6 +52,7 @@ bool makes_output(const Step& step, TaskId task) {
 // What the rows of a replay stand for among the operands of its forward task.
 std::vector<NewOperand> replay_operands(std::span<const Operand> forward, const std::vector<OperandRow>& rows) {
   std::vector<NewOperand> operands;
+  operands.reserve(forward.size());
   if (rows.empty())
     for (const Operand& operand : forward)
       operands.push_back({operand.role, operand.tensor, operand.access, operand.index, operand.view});
@@ -74,7 +75,7 @@ void StepAssembler::make_replays() {
     new_task(TaskKind::replay, id, number_[id.index()],
              replay_operands(step_.operands_of(TaskId(t)), kind_of(id).replay));
     step_.tasks.back().first_sample = step_.tasks[t].first_sample;
-    if (!step_.tasks[t].in_place.empty()) allow_in_place(Role::x, Role::y);
+    if (step_.tasks[t].in_place_count > 0) allow_in_place(Role::x, Role::y);
     step_.replay_of[t] = TaskId(step_.tasks.size() - 1);
   }
   step_.replay_of.resize(step_.tasks.size());

@@ -16,6 +16,7 @@ bool StepAssembler::applies(When when, LayerId id) const {
 
 std::vector<NewOperand> StepAssembler::operands_for(LayerId id, const std::vector<OperandRow>& rows) {
   std::vector<NewOperand> operands;
+  operands.reserve(2 * rows.size());
   for (const OperandRow& row : rows) {
     if (!applies(row.when, id)) continue;
     if (row.access == Access::read)

@@ -59,13 +59,13 @@ struct Operand {
 struct Tensor {
   TensorClass tensor_class = TensorClass::activation;
   DataType type = DataType::f32;
-  Shape shape;
-  MemoryOrder order = {};  // of parameters and what belongs to them, the backend chooses another
-  StorageId storage;
-  LayerId layer;           // that made it (or whose gradient it is)
-  ParameterId parameter;   // for parameter, gradient, optimizer state, running statistics
   Role role = Role::y;     // in its first use; with the layer it makes the tensor's name
+  MemoryOrder order = {};  // of parameters and what belongs to them, the backend chooses another
   std::int32_t index = 0;  // of several with this role
+  StorageId storage;
+  LayerId layer;          // that made it (or whose gradient it is)
+  ParameterId parameter;  // for parameter, gradient, optimizer state, running statistics
+  Shape shape;
 };
 
 struct Storage {
@@ -94,6 +94,8 @@ inline constexpr int kTaskKinds = static_cast<int>(TaskKind::update) + 1;
 // of `source` is not needed afterwards. Positions within the task's operands.
 struct InPlacePair {
   std::int16_t source = 0, target = 0;
+
+  friend bool operator==(const InPlacePair&, const InPlacePair&) = default;
 };
 
 // One way to run a task. Backends list them, the fastest first; policies choose.
@@ -107,9 +109,9 @@ struct Task {
   LayerId layer;
   std::int32_t step = 0;  // as the papers count: layers 1..N forward, N+1..2N backward; 0: update, norm
   std::uint32_t first_operand = 0, operand_count = 0;
+  std::uint32_t first_in_place = 0, in_place_count = 0;
+  std::uint32_t algorithms = 0;   // index into Step::algorithm_sets
   std::int64_t first_sample = 0;  // of the batch, where tasks work on a part of it
-  std::vector<InPlacePair> in_place;
-  std::uint32_t algorithms = 0;  // index into Step::algorithm_sets
 };
 
 enum class Rules : std::uint8_t { minimal, superneurons };
@@ -164,6 +166,7 @@ struct Step {
   std::vector<Tensor> tensors;
   std::vector<Storage> storages;
   std::vector<Operand> operands;
+  std::vector<InPlacePair> in_place;
   std::vector<View> views;
   // The tasks in execution order, then the replay variants of the forward tasks.
   std::vector<Task> tasks;
@@ -191,6 +194,9 @@ struct Step {
     return {operands.data() + task.first_operand, task.operand_count};
   }
   [[nodiscard]] std::span<const Operand> operands_of(TaskId id) const { return operands_of(tasks[id.index()]); }
+  [[nodiscard]] std::span<const InPlacePair> in_place_of(const Task& task) const {
+    return {in_place.data() + task.first_in_place, task.in_place_count};
+  }
   [[nodiscard]] const std::vector<Algorithm>& algorithms_of(TaskId id) const {
     return algorithm_sets[tasks[id.index()].algorithms];
   }

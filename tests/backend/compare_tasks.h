@@ -8,8 +8,8 @@ namespace tide::test {
 
 // The allowed in-place variants: each pair, and any two of them that go together. Updates of many
 // parameters have too many pairs for that, and they all go together.
-inline std::vector<std::vector<InPlacePair>> in_place_variants(const std::vector<InPlacePair>& pairs) {
-  if (pairs.size() > 12) return {pairs};
+inline std::vector<std::vector<InPlacePair>> in_place_variants(std::span<const InPlacePair> pairs) {
+  if (pairs.size() > 12) return {{pairs.begin(), pairs.end()}};
   std::vector<std::vector<InPlacePair>> variants;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     variants.push_back({pairs[i]});
@@ -41,7 +41,7 @@ inline void compare_all_tasks(Backend& backend, Step& built, double tolerance, b
       SCOPED_TRACE(step->algorithms_of(id)[a].name);
       results.push_back(runner.run(id, reference, state, {}, a));
       ASSERT_EQ(shifted.run(id, reference, state, {}, a), results[a]) << "depends on addresses";
-      for (const std::vector<InPlacePair>& pairs : in_place_variants(step->task(id).in_place))
+      for (const std::vector<InPlacePair>& pairs : in_place_variants(step->in_place_of(step->task(id))))
         ASSERT_EQ(runner.run(id, reference, state, pairs, a), results[a])
             << "in place " << pairs[0].source << " -> " << pairs[0].target << " and " << pairs.size() - 1 << " more";
     }

@@ -358,8 +358,8 @@ std::vector<Damage> damages() {
       {"InPlaceWhereNotAllowed",
        [](Patient& p) {
          for (Task& task : p.step->tasks) {
-           if (task.kind == TaskKind::update && !task.in_place.empty()) {
-             task.in_place.clear();
+           if (task.kind == TaskKind::update && task.in_place_count > 0) {
+             task.in_place_count = 0;
              return true;
            }
          }

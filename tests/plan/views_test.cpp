@@ -15,6 +15,7 @@
 namespace tide {
 namespace {
 
+using testing_support::allow_in_place;
 using testing_support::PartsStep;
 
 const RooflineModel kCost(generic_cpu());
@@ -66,7 +67,7 @@ std::vector<Damage> damages() {
        [](Step& step) { step.tensors[PartsStep::kY].order = MemoryOrder::channels_last(4); }, "in an order of 4 axes"},
       {"InPlaceThroughAPart",
        [](Step& step) {
-         step.tasks[3].in_place = {{0, 1}};  // z over the lower half of h
+         allow_in_place(step, 3, {0, 1});  // z over the lower half of h
        },
        "in place through a part"},
       {"PartsThatOverlap",

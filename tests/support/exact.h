@@ -142,7 +142,7 @@ class ExactSearch {
       if (!once && operand.access != Access::read) replay_of_[value] = task.value();
       if (once && (uses_[value].empty() || uses_[value].back() != task.value())) uses_[value].push_back(task.value());
     }
-    for (const InPlacePair pair : step_.task(task).in_place) {
+    for (const InPlacePair pair : step_.in_place_of(step_.task(task))) {
       const int source = of_tensor_[operands[static_cast<std::size_t>(pair.source)].tensor.index()];
       const int target = of_tensor_[operands[static_cast<std::size_t>(pair.target)].tensor.index()];
       if (source >= 0 && target >= 0 && source != target) d.in_place.emplace_back(source, target);

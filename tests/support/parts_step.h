@@ -11,6 +11,13 @@
 
 namespace tide::testing_support {
 
+// REQUIRES: the task has no pairs yet.
+inline void allow_in_place(Step& step, std::size_t task, InPlacePair pair) {
+  step.tasks[task].first_in_place = static_cast<std::uint32_t>(step.in_place.size());
+  step.tasks[task].in_place_count = 1;
+  step.in_place.push_back(pair);
+}
+
 class PartsStep {
  public:
   static Step make() { return PartsStep().step_; }
@@ -58,7 +65,7 @@ class PartsStep {
     task(TaskKind::update, 3, 0,
          {read(Role::gradient, kPart), read(Role::gradient, kWhole), read(Role::weight, kOld),
           write(Role::weight, kNew)});
-    step_.tasks.back().in_place = {{2, 3}};
+    allow_in_place(step_, step_.tasks.size() - 1, {2, 3});
     step_.ordered_tasks = static_cast<std::uint32_t>(step_.tasks.size());
     // What is made whole can be made again.
     task(TaskKind::replay, 3, 3, {read(Role::x, kH, kArranged), write(Role::y, kY)});

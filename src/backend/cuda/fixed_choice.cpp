@@ -12,7 +12,7 @@ Bytes operand_bytes(const Step& step, TaskId task) {
   };
   std::set<StorageId> counted;
   for (std::size_t i = 0; i < operands.size(); ++i) counted.insert(storage(static_cast<std::int16_t>(i)));
-  for (const InPlacePair& pair : step.task(task).in_place)
+  for (const InPlacePair& pair : step.in_place_of(step.task(task)))
     if (storage(pair.source) != storage(pair.target)) counted.erase(storage(pair.target));
   Bytes sum;
   for (const StorageId id : counted) sum += step.storage(id).bytes.aligned();

@@ -260,13 +260,13 @@ class ProgramWriter {
     const TaskId task(static_cast<std::size_t>(start(i)));
     const auto operands = step_.operands_of(task);
     std::vector<StorageId> targets;
-    for (const InPlacePair& pair : step_.task(task).in_place) {
+    for (const InPlacePair& pair : step_.in_place_of(step_.task(task))) {
       const TensorId target = operands[static_cast<std::size_t>(pair.target)].tensor;
       const StorageId place = step_.tensor(target).storage;
       if (std::find(targets.begin(), targets.end(), place) != targets.end()) continue;
       targets.push_back(place);
       const Row once = program_.add_row(-kUnbounded, 1);
-      for (const InPlacePair& other : step_.task(task).in_place) {
+      for (const InPlacePair& other : step_.in_place_of(step_.task(task))) {
         const TensorId source = operands[static_cast<std::size_t>(other.source)].tensor;
         const StorageId from = step_.tensor(source).storage;
         if (other.target != pair.target || from == place || step_.storage(from).persistent ||

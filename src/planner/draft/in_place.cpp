@@ -42,20 +42,45 @@ std::vector<bool> made_for_one(const Step& step) {
   return alone;
 }
 
+// The tensors of each storage, as chains: there are too many storages for a list each.
+class Tenants {
+ public:
+  explicit Tenants(const Step& step) : first_(step.storages.size()), last_(first_), next_(step.tensors.size()) {
+    for (std::size_t t = 0; t < step.tensors.size(); ++t) append(step.tensors[t].storage, TensorId(t), TensorId(t));
+  }
+
+  [[nodiscard]] bool any(StorageId storage) const { return first_[storage.index()].valid(); }
+  // Moves all of one storage into another.
+  void move(StorageId from, StorageId to, Step& step) {
+    const TensorId first = std::exchange(first_[from.index()], {});
+    const TensorId last = std::exchange(last_[from.index()], {});
+    for (TensorId tensor = first; tensor.valid(); tensor = next_[tensor.index()])
+      step.tensors[tensor.index()].storage = to;
+    if (first.valid()) append(to, first, last);
+  }
+
+ private:
+  void append(StorageId storage, TensorId first, TensorId last) {
+    const TensorId before = std::exchange(last_[storage.index()], last);
+    (before.valid() ? next_[before.index()] : first_[storage.index()]) = first;
+  }
+
+  std::vector<TensorId> first_, last_;  // by storage
+  std::vector<TensorId> next_;          // by tensor
+};
+
 template <typename Allow>
 Step merge(Step step, Allow allow) {
   // The paper's rules say themselves what shares memory.
   if (step.options.rules == Rules::superneurons) return step;
   const std::vector<std::int32_t> last = last_uses(step);
-  // The tensors of each storage, to move them together; rules may have merged some already.
-  std::vector<std::vector<TensorId>> tensors(step.storages.size());
-  for (std::size_t t = 0; t < step.tensors.size(); ++t) tensors[step.tensors[t].storage.index()].push_back(TensorId(t));
-
+  Tenants tenants(step);  // rules may have merged some already
+  std::vector<StorageId> taken;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.tasks[t];
     const auto operands = step.operands_of(task);
-    std::vector<StorageId> taken;
-    for (const InPlacePair pair : task.in_place) {
+    taken.clear();
+    for (const InPlacePair pair : step.in_place_of(task)) {
       const TensorId source = operands[static_cast<std::size_t>(pair.source)].tensor;
       const TensorId target = operands[static_cast<std::size_t>(pair.target)].tensor;
       const StorageId from = step.tensor(source).storage;
@@ -67,11 +92,7 @@ Step merge(Step step, Allow allow) {
       if (from == to || done_already || source_taken || last[source.index()] != static_cast<std::int32_t>(t)) continue;
       if (!may_be_overwritten(kept) || !may_be_overwritten(step.storage(to)) || kept.bytes != step.storage(to).bytes)
         continue;
-      for (const TensorId moved : tensors[to.index()]) {
-        step.tensors[moved.index()].storage = from;
-        tensors[from.index()].push_back(moved);
-      }
-      tensors[to.index()].clear();
+      tenants.move(to, from, step);
       taken.push_back(from);
     }
   }
@@ -80,7 +101,7 @@ Step merge(Step step, Allow allow) {
   std::vector<StorageId> renamed(step.storages.size());
   std::vector<Storage> kept;
   for (std::size_t s = 0; s < step.storages.size(); ++s) {
-    if (tensors[s].empty()) continue;
+    if (!tenants.any(StorageId(s))) continue;
     renamed[s] = StorageId(kept.size());
     kept.push_back(step.storages[s]);
   }
