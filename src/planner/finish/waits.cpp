@@ -176,6 +176,14 @@ class Weaver {
 
 }  // namespace
 
-void add_waits(Phase& phase) { Weaver(phase).run(); }
+void add_waits(Phase& phase) {
+  // Ops wait for ops of other lanes alone.
+  const auto computes = [](const Op& op) { return op.lane == Lane::compute; };
+  if (std::ranges::all_of(phase.ops, computes)) {
+    for (Op& op : phase.ops) op.waits.clear();
+    return;
+  }
+  Weaver(phase).run();
+}
 
 }  // namespace tide
