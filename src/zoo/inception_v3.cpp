@@ -2,11 +2,12 @@
 // and names of the modules as in torchvision.
 #include "zoo/blocks.h"
 #include "zoo/families.h"
+#include "zoo/inception.h"
 
 namespace tide {
 namespace {
 
-constexpr BatchNormOptions kNorm{.epsilon = 1e-3};
+using namespace inception;
 
 // One module: branches from one input, named "module.branch".
 class Module {
@@ -29,14 +30,6 @@ class Module {
   Value input_;
   std::string name_;
 };
-
-const Window kOne = Window::square(1);
-const Window kThree = Window::square(3, 1, 1);
-const Window kThreeHalving = Window::square(3, 2);
-const Window kWide7 = Window::rectangle(1, 7, 0, 3);
-const Window kHigh7 = Window::rectangle(7, 1, 3, 0);
-const Window kWide3 = Window::rectangle(1, 3, 0, 1);
-const Window kHigh3 = Window::rectangle(3, 1, 1, 0);
 
 Value module_a(Builder& net, Value x, std::int64_t pool_channels, const char* name) {
   Module m(net, x, name);

@@ -1,19 +1,14 @@
 // Inception-v4 (C. Szegedy et al., 2017).
 #include "zoo/blocks.h"
 #include "zoo/families.h"
+#include "zoo/inception.h"
 
 namespace tide {
 namespace {
 
-constexpr BatchNormOptions kNorm{.epsilon = 1e-3};
-const Window kOne = Window::square(1);
-const Window kThree = Window::square(3, 1, 1);
+using namespace inception;
+
 const Window kThreeValid = Window::square(3);
-const Window kThreeHalving = Window::square(3, 2);
-const Window kWide7 = Window::rectangle(1, 7, 0, 3);
-const Window kHigh7 = Window::rectangle(7, 1, 3, 0);
-const Window kWide3 = Window::rectangle(1, 3, 0, 1);
-const Window kHigh3 = Window::rectangle(3, 1, 1, 0);
 
 struct Link {
   std::int64_t channels;

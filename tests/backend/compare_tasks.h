@@ -20,6 +20,11 @@ inline std::vector<std::vector<InPlacePair>> in_place_variants(std::span<const I
   return variants;
 }
 
+inline constexpr double kTolerance = 1e-5;  // of floats
+
+// The sums of the first layer, which nearly cancel over many positions.
+inline bool is_first_sum(const Task& task) { return task.kind == TaskKind::backward_weights; }
+
 // Compares all that is written, by every algorithm; then the allowed in-place variants, and a
 // run at other addresses, must give the same bits.
 inline void compare_all_tasks(Backend& backend, Step& built, double tolerance, bool (*skip)(const Task&) = nullptr) {

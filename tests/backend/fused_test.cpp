@@ -6,16 +6,11 @@
 namespace tide::test {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
 StepOptions fused_options(std::int64_t batch, bool training = true) {
   StepOptions options = step_options(batch, Rules::minimal, training);
   options.fuse = true;
   return options;
 }
-
-// The sums of the first layer, which nearly cancel over many positions.
-bool is_first_sum(const Task& task) { return task.kind == TaskKind::backward_weights; }
 
 class FusedTest : public testing::TestWithParam<NetworkCase> {
  protected:

@@ -85,17 +85,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(all_cases()),
 
 class LargeOperatorTest : public OperatorTest {};
 
-// Not the sums of the first layer: over so many positions they nearly cancel.
-bool is_first_sum(const Task& task) { return task.kind == TaskKind::backward_weights; }
-
 TEST_P(LargeOperatorTest, MatchesReference) {
   for (const Rules rules : {Rules::minimal, Rules::superneurons}) {
     Step step = build_step(GetParam().network(), step_options(GetParam().batch, rules));
     compare_all_tasks(*tested_backend(3), step, GetParam().tolerance, is_first_sum);
   }
 }
-
-constexpr double kTolerance = 1e-5;
 
 TEST(HugeOperatorTest, MatchesReference) {
   const auto backend = tested_backend();

@@ -13,9 +13,9 @@
 namespace tide {
 namespace {
 
-constexpr std::int64_t kBatch = 3;
+constexpr std::int64_t kSamples = 3;
 
-NetworkPtr small_network() {
+NetworkPtr network_with_copies() {
   Builder net("small");
   Value x = net.input({1, 2, 6, 6});
   x = net.tanh(net.convolution(x, {.channels = 5, .window = Window::square(3, 1, 1)}, "conv1"), "tanh1");
@@ -26,7 +26,7 @@ NetworkPtr small_network() {
 }
 
 Plan small_plan(const Backend& backend) {
-  return test::plan_for(small_network(), backend, "liveness", test::training_step(kBatch));
+  return test::plan_for(network_with_copies(), backend, "liveness", test::training_step(kSamples));
 }
 
 std::int32_t op_named(const Plan& plan, std::string_view name) {

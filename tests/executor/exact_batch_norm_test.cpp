@@ -15,7 +15,7 @@
 namespace tide {
 namespace {
 
-constexpr std::int64_t kBatch = 7;
+constexpr std::int64_t kExactBatch = 7;
 
 Step cut_step(const NetworkPtr& network, const Backend& backend, StepOptions options, std::int64_t sub_batch) {
   options.sub_batch = sub_batch;
@@ -27,7 +27,7 @@ Step cut_step(const NetworkPtr& network, const Backend& backend, StepOptions opt
 StepOptions step_options() {
   OptimizerOptions optimizer;
   optimizer.kind = OptimizerKind::sgd;
-  return test::training_step(kBatch, optimizer);
+  return test::training_step(kExactBatch, optimizer);
 }
 
 // What one step adds to everything that persists, and its loss.
@@ -105,7 +105,7 @@ std::vector<std::vector<double>> interpret(const NetworkPtr& network, std::int64
     interpreter.set_logical(TensorId(t), filled);
   }
   interpreter.run(
-      {.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0, .global_batch = kBatch});
+      {.seed = 3, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0, .global_batch = kExactBatch});
   std::vector<std::vector<double>> result;
   for (const Storage& storage : step.storages)
     if (storage.persistent) result.push_back(interpreter.get_logical(storage.exit));
@@ -138,7 +138,7 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
   const RooflineModel cost(generic_cpu());
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const Outcome whole = run(test::plan_for(network, *backend, "baseline", step_options()), *backend, *network, 64);
-  for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{3}, kBatch}) {
+  for (const std::int64_t sub_batch : {std::int64_t{1}, std::int64_t{3}, kExactBatch}) {
     for (const char* policy : {"superneurons", "modnn", "auto"}) {
       if (sub_batch != 3 && policy != std::string_view("superneurons"))
         continue;  // one size with all of them is enough

@@ -19,7 +19,7 @@ using testing_support::disk_bytes;
 using testing_support::with_offloads;
 using testing_support::with_spills;
 
-NetworkPtr small_network() {
+NetworkPtr faulty_network() {
   Builder net("small");
   Value x = net.input({1, 2, 6, 6});
   for (int i = 0; i < 3; ++i) {
@@ -34,7 +34,7 @@ NetworkPtr small_network() {
 Plan moving_plan(const Backend& backend, bool to_disk) {
   int moved = 0, spilled = 0;
   Plan plan =
-      with_offloads(test::plan_for(small_network(), backend, "liveness", test::training_step(2)), 1, 100, moved);
+      with_offloads(test::plan_for(faulty_network(), backend, "liveness", test::training_step(2)), 1, 100, moved);
   if (to_disk) plan = with_spills(plan, 1, 70, spilled);
   EXPECT_EQ(check(plan).size(), 0U);
   EXPECT_GT(moved, 4);

@@ -31,7 +31,7 @@ std::unique_ptr<SpillFile> spill_for(const Plan& plan) {
 }
 
 // Two steps; the loss, and a hash of everything that persists.
-std::pair<double, std::uint64_t> train(test::Job& job) {
+std::pair<double, std::uint64_t> loss_and_hash(test::Job& job) {
   job.set_state(test::formula_values(*job.step().network));
   const double loss = job.run_steps(2, 0.1);
   return {loss, job.state_hash()};
@@ -78,7 +78,7 @@ TEST(Lanes, RandomPlansWithCopiesChangeNoBit) {
   for (std::uint32_t seed = 0; seed < 24; ++seed) {
     const Plan plain = random_plan(seed, backend);
     test::Job unmoved(plain, backend);
-    const auto expected = train(unmoved);
+    const auto expected = loss_and_hash(unmoved);
     for (std::uint32_t choice = 0; choice < 4; ++choice) {
       int moved = 0, spilled = 0;
       Plan plan = with_offloads(plain, seed + 1000 * choice, choice == 0 ? 100 : 40, moved);
@@ -86,7 +86,7 @@ TEST(Lanes, RandomPlansWithCopiesChangeNoBit) {
       ASSERT_EQ(check(plan).size(), 0U) << "seed " << seed << ": " << check(plan).front().text;
       backend.longest_delay_microseconds = choice == 0 ? 0 : 60;
       test::Job job(plan, backend, kFree, spill_for(plan));
-      EXPECT_EQ(train(job), expected) << "seed " << seed << ", choice " << choice;
+      EXPECT_EQ(loss_and_hash(job), expected) << "seed " << seed << ", choice " << choice;
       const Executor& executor = job.executor();
       EXPECT_EQ((Bytes4{executor.copied_out(), executor.copied_in(), executor.spilled(), executor.fetched()}),
                 planned_copies(plan.phases.front()))
@@ -96,7 +96,7 @@ TEST(Lanes, RandomPlansWithCopiesChangeNoBit) {
       // And on one thread, with the guard.
       if (choice == 3) {
         test::Job guarded(plan, backend, test::kGuarded, spill_for(plan));
-        EXPECT_EQ(train(guarded), expected) << "seed " << seed;
+        EXPECT_EQ(loss_and_hash(guarded), expected) << "seed " << seed;
       }
       moves += moved;
       spills += spilled;

@@ -9,7 +9,7 @@
 namespace tide {
 namespace {
 
-constexpr std::int64_t kBatch = 2;
+constexpr std::int64_t kRecordedBatch = 2;
 
 TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
   bool moved = false, recomputed = false;
@@ -19,14 +19,15 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
     const test::ParameterValues values = test::formula_values(*network);
     test::RecordingBackend recording(seed);
     const std::unique_ptr<Backend> plain = make_backend("reference");
-    test::Job baseline(test::plan_for(network, *plain, "baseline", test::training_step(kBatch)), *plain);
+    test::Job baseline(test::plan_for(network, *plain, "baseline", test::training_step(kRecordedBatch)), *plain);
     baseline.set_state(values);
     const double loss = baseline.run_steps(3);
     for (const char* const policy : {"baseline", "liveness", "offload", "superneurons"}) {
       SCOPED_TRACE(policy);
       PlannerOptions options;
       options.policy.set<SuperneuronsOptions>().cache = false;
-      const PlanResult result = test::result_for(network, recording, policy, test::training_step(kBatch), options);
+      const PlanResult result =
+          test::result_for(network, recording, policy, test::training_step(kRecordedBatch), options);
       const PlanSummary summary = summarize(*result.plan);
       test::Job job(*result.plan, recording, {.guard = true, .record = true});
       EXPECT_TRUE(job.executor().is_recorded());
@@ -52,7 +53,7 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
 TEST(RecordedStep, InputsAreSentBeforeTheStepStarts) {
   const NetworkPtr network = testing_support::random_network(2);
   test::RecordingBackend backend(1);
-  const Plan plan = test::plan_for(network, backend, "liveness", test::training_step(kBatch));
+  const Plan plan = test::plan_for(network, backend, "liveness", test::training_step(kRecordedBatch));
   test::Job together(plan, backend), ahead(plan, backend);
   for (test::Job* const job : {&together, &ahead}) job->set_state(test::formula_values(*network));
   together.run_steps(3);
@@ -70,7 +71,7 @@ TEST(RecordedStep, InputsAreSentBeforeTheStepStarts) {
 TEST(RecordedStep, RunsOpByOpBehindASlowedDownLink) {
   const NetworkPtr network = testing_support::random_network(1);
   test::RecordingBackend backend(1);
-  const Plan plan = test::plan_for(network, backend, "liveness", test::training_step(kBatch));
+  const Plan plan = test::plan_for(network, backend, "liveness", test::training_step(kRecordedBatch));
   test::Job recorded(plan, backend), slowed(plan, backend, {.guard = true, .link_bytes_per_second = 1e9});
   EXPECT_FALSE(slowed.executor().is_recorded());
   for (test::Job* const job : {&recorded, &slowed}) job->set_state(test::formula_values(*network));

@@ -91,7 +91,7 @@ std::vector<float> numbers(std::int64_t count, float first) {
   return values;
 }
 
-const std::vector<float> kBatch = numbers(4 * PartsStep::kColumns, 3);
+const std::vector<float> kGivenBatch = numbers(4 * PartsStep::kColumns, 3);
 const std::vector<float> kParameter = numbers(16, 1000);
 
 // The parameter after a step, by following the tasks with every tensor in memory of its own.
@@ -99,7 +99,7 @@ std::vector<float> expected() {
   const Step step = PartsStep::make();
   std::vector<std::vector<float>> tensors;
   for (const Tensor& tensor : step.tensors) tensors.emplace_back(static_cast<std::size_t>(tensor.shape.elements()));
-  tensors[PartsStep::kX] = kBatch;
+  tensors[PartsStep::kX] = kGivenBatch;
   tensors[PartsStep::kOld] = kParameter;
   for (std::uint32_t t = 0; t < step.ordered_tasks; ++t) {
     const auto seen = [&](const Operand& operand) {
@@ -156,7 +156,7 @@ TEST_P(ViewPolicies, HandKernelsWhatTheirViewsShow) {
       const std::unique_ptr<Executor> made = make_executor(plan, backend, arena, {.guard = guard});
       Executor& executor = *made;
       executor.write(TensorId(PartsStep::kOld), kParameter);
-      std::copy(kBatch.begin(), kBatch.end(), executor.input().begin());
+      std::copy(kGivenBatch.begin(), kGivenBatch.end(), executor.input().begin());
       backend.calls.clear();
       executor.run({});
       expect_planned_addresses(plan.phases.front(), arena, backend.calls);

@@ -30,7 +30,7 @@ std::string file_of(const std::string& header, std::size_t data) {
   return length_bytes(header.size()) + header + std::string(data, '\1');
 }
 
-std::string error_of(const std::string& content) {
+std::string error_of_file(const std::string& content) {
   const TemporaryFile file("damaged.safetensors");
   std::ofstream(file.path(), std::ios::binary) << content;
   try {
@@ -182,7 +182,7 @@ std::vector<Damage> damages() {
 class DamagedSafetensors : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedSafetensors, AreRefusedInOneLine) {
-  const std::string error = error_of(GetParam().content);
+  const std::string error = error_of_file(GetParam().content);
   EXPECT_NE(error.find(GetParam().message), std::string::npos) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   EXPECT_LT(error.size(), 400U) << error;
@@ -197,9 +197,9 @@ TEST(Safetensors, EveryTruncationIsRefused) {
   write_safetensors(file.path(), example());
   std::ifstream in(file.path(), std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  ASSERT_EQ(error_of(whole), "");
+  ASSERT_EQ(error_of_file(whole), "");
   for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_NE(error_of(whole.substr(0, size)), "") << size << " bytes";
+    EXPECT_NE(error_of_file(whole.substr(0, size)), "") << size << " bytes";
 }
 
 // Nothing but an Error comes out, and nothing crashes.
@@ -212,7 +212,7 @@ TEST(Safetensors, EveryFlippedHeaderByteIsAnErrorOrHarmless) {
     for (const int bit : {0, 3, 5, 7}) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ (1U << bit));
-      EXPECT_EQ(error_of(damaged).find('\n'), std::string::npos);
+      EXPECT_EQ(error_of_file(damaged).find('\n'), std::string::npos);
     }
 }
 
@@ -230,7 +230,7 @@ TEST(Safetensors, EveryFlippedHeaderByteIsAnErrorOrHarmless) {
   } catch (const std::bad_alloc&) {
   }
   for (const Damage& damage : damages())
-    if (error_of(damage.content).empty()) std::_Exit(5);
+    if (error_of_file(damage.content).empty()) std::_Exit(5);
   std::_Exit(0);
 }
 

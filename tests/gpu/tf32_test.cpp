@@ -7,7 +7,7 @@
 namespace tide::test {
 namespace {
 
-constexpr double kTolerance = 2e-3;
+constexpr double kTf32Tolerance = 2e-3;
 
 class Tf32Test : public testing::TestWithParam<NetworkCase> {};
 
@@ -15,7 +15,7 @@ TEST_P(Tf32Test, IsWithinItsTolerance) {
   if (tested_backend() == nullptr) GTEST_SKIP() << no_backend();
   static const std::unique_ptr<Backend> backend = make_backend("cuda", BackendOptions{});
   Step step = build_step(GetParam().network(), step_options(GetParam().batch));
-  compare_all_tasks(*backend, step, kTolerance);
+  compare_all_tasks(*backend, step, kTf32Tolerance);
 }
 
 std::vector<NetworkCase> cases() {

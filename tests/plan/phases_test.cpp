@@ -54,12 +54,12 @@ TEST(Phases, OfACutBatchAreValid) {
 
 // Each does one thing that a phase alone cannot know to be wrong.
 TEST(Phases, EveryDamageIsFound) {
-  struct Damage {
+  struct BadPhases {
     const char* what;
     FindingKind kind;
     std::function<void(Plan&)> apply;
   };
-  const std::vector<Damage> damages{
+  const std::vector<BadPhases> damages{
       {"a whole step is repeated", FindingKind::malformed, [](Plan& p) { p.phases.back().repeat = 2; }},
       {"the first round comes twice", FindingKind::malformed, [](Plan& p) { p.phases[1] = p.phases[0]; }},
       {"the update is missing", FindingKind::malformed, [](Plan& p) { p.phases.pop_back(); }},
@@ -89,7 +89,7 @@ TEST(Phases, EveryDamageIsFound) {
              tensor.shape = tensor.shape.with_extent(0, tensor.shape.extent(0) + 1);
        }},
   };
-  for (const Damage& damage : damages) {
+  for (const BadPhases& damage : damages) {
     Plan plan = rounds_of(1, 7, 3);
     damage.apply(plan);
     const Kinds kinds = kinds_of(plan);

@@ -35,13 +35,13 @@ std::string finding_of(const std::function<void(Step&)>& damage) {
   return findings.empty() ? "" : findings.front().text;
 }
 
-struct Damage {
+struct BadView {
   const char* name;
   std::function<void(Step&)> apply;
   const char* text;  // of the finding
 };
 
-std::vector<Damage> damages() {
+std::vector<BadView> bad_views() {
   const auto lower = [](Step& step) -> View& { return step.views[PartsStep::kLower]; };
   return {
       {"ViewBeyondItsTensor", [=](Step& step) { lower(step).offset += Bytes(4); }, "goes beyond"},
@@ -103,14 +103,14 @@ std::vector<Damage> damages() {
   };
 }
 
-class ViewDamage : public testing::TestWithParam<Damage> {};
+class ViewDamage : public testing::TestWithParam<BadView> {};
 
 TEST_P(ViewDamage, IsFound) {
   const std::string text = finding_of(GetParam().apply);
   EXPECT_NE(text.find(GetParam().text), std::string::npos) << "found: " << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Checker, ViewDamage, testing::ValuesIn(damages()),
+INSTANTIATE_TEST_SUITE_P(Checker, ViewDamage, testing::ValuesIn(bad_views()),
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST(Views, APartThatIsNotThereYetCannotBeRead) {

@@ -61,13 +61,13 @@ TEST(Segments, CutResNetsAtTheirBlocks) {
   EXPECT_EQ(count(segments.heads(segments.largest())), 0);
 }
 
-struct Case {
+struct AutoCase {
   const char* model;
   std::int64_t batch;
   std::string_view device = "h200";
 };
 
-Step step_for(const Case& row, const Device& device) {
+Step step_for(const AutoCase& row, const Device& device) {
   Step step = build_step(std::make_shared<Network>(make_model(row.model)), {.batch = row.batch, .fuse = true});
   annotate_for(step, device);
   return step;
@@ -79,7 +79,7 @@ PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost
   return make_plan(find_policy(policy), step, cost, options);
 }
 
-class AutoPlans : public testing::TestWithParam<Case> {};
+class AutoPlans : public testing::TestWithParam<AutoCase> {};
 
 // By the simulator, at ten budgets from the floor to the unlimited peak.
 TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
@@ -104,24 +104,24 @@ TEST_P(AutoPlans, AreNeverBehindAnotherPolicy) {
   }
 }
 
-constexpr std::array<Case, 4> kQuick{{{"alexnet", 128}, {"vgg16", 32}, {"resnet50", 64}, {"densenet121", 32}}};
-constexpr std::array<Case, 8> kMore{{{"vgg19", 32},
-                                     {"resnet18", 64},
-                                     {"resnet101", 32},
-                                     {"resnet152", 16},
-                                     {"inception-v3", 32},
-                                     {"inception-v4", 16},
-                                     {"preresnet:164", 32},
-                                     {"lstm:4,256,16", 64}}};
-std::vector<Case> all_cases() {
-  std::vector<Case> all(kQuick.begin(), kQuick.end());
+constexpr std::array<AutoCase, 4> kQuick{{{"alexnet", 128}, {"vgg16", 32}, {"resnet50", 64}, {"densenet121", 32}}};
+constexpr std::array<AutoCase, 8> kMore{{{"vgg19", 32},
+                                         {"resnet18", 64},
+                                         {"resnet101", 32},
+                                         {"resnet152", 16},
+                                         {"inception-v3", 32},
+                                         {"inception-v4", 16},
+                                         {"preresnet:164", 32},
+                                         {"lstm:4,256,16", 64}}};
+std::vector<AutoCase> all_cases() {
+  std::vector<AutoCase> all(kQuick.begin(), kQuick.end());
   all.insert(all.end(), kMore.begin(), kMore.end());
   return all;
 }
 
 // Older devices have convolutions that need large workspaces to be fast.
-std::vector<Case> on(std::string_view device, std::span<const Case> cases, std::vector<Case> more = {}) {
-  for (Case row : cases) {
+std::vector<AutoCase> on(std::string_view device, std::span<const AutoCase> cases, std::vector<AutoCase> more = {}) {
+  for (AutoCase row : cases) {
     row.device = device;
     more.push_back(row);
   }
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Slow, AutoPlans, testing::ValuesIn(on("titan-x", kQuick
 
 struct Gaps {
   const char* device;
-  std::vector<Case> networks;
+  std::vector<AutoCase> networks;
 };
 
 class AutoGaps : public testing::TestWithParam<Gaps> {};
@@ -143,7 +143,7 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
   const Device device = find_device(GetParam().device).rates();
   const DeviceModel cost(device);
   std::vector<double> gaps;
-  for (const Case& row : GetParam().networks) {
+  for (const AutoCase& row : GetParam().networks) {
     const Step step = step_for(row, device);
     const std::int64_t peak = plan("liveness", step, cost, {}).floor[Tier::device].count();
     for (const std::int64_t percent : {95, 90, 85, 80, 75, 70, 65, 60, 53, 45}) {

@@ -19,7 +19,7 @@
 namespace tide {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kBoundRounding = 1e-9;
 
 bool has_solver() { return solve(LinearProgram(), 1).has_value(); }
 
@@ -50,9 +50,9 @@ TEST(LinearProgram, NoFeasiblePointIsBelowTheBoundOfAnyMultipliers) {
       for (std::size_t c = 0; c < row.size(); ++c) program.add(id, static_cast<LinearProgram::Column>(c), row[c]);
       multipliers.push_back(3 * number(random));
     }
-    EXPECT_LE(program.bound(multipliers), value + kRounding);
+    EXPECT_LE(program.bound(multipliers), value + kBoundRounding);
     if (const auto best = solve(program, 1000)) {
-      EXPECT_LE(program.bound(*best), value + kRounding);
+      EXPECT_LE(program.bound(*best), value + kBoundRounding);
       EXPECT_GE(program.bound(*best), program.bound(multipliers) - 1e-6);
     }
   }
@@ -74,7 +74,7 @@ int expect_bound_holds(const Step& step, const CostModel& cost, const PlannerOpt
     for (const Policy& policy : policies()) {
       const PlanResult result = make_plan(policy, step, cost, options);
       if (!result.plan || result.plan->numerics != Numerics::identical) continue;
-      EXPECT_GE(simulate(*result.plan, cost).seconds, bound.seconds * (1 - kRounding))
+      EXPECT_GE(simulate(*result.plan, cost).seconds, bound.seconds * (1 - kBoundRounding))
           << what << " " << policy.name << " budget " << k;
     }
   }
@@ -100,7 +100,7 @@ TEST(LowerBound, HoldsOnRandomNetworks) {
   EXPECT_GE(telling, has_solver() ? 80 : 0);
 }
 
-struct Case {
+struct BoundCase {
   const char* model;
   std::int64_t batch;
   const char* device;
@@ -108,7 +108,7 @@ struct Case {
   Rules rules = Rules::minimal;
 };
 
-class LowerBounds : public testing::TestWithParam<Case> {};
+class LowerBounds : public testing::TestWithParam<BoundCase> {};
 
 TEST_P(LowerBounds, HoldOnTheZoo) {
   const Device device = find_device(GetParam().device).rates();
@@ -123,17 +123,17 @@ TEST_P(LowerBounds, HoldOnTheZoo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, LowerBounds,
-                         testing::Values(Case{"lenet", 64, "k40m"}, Case{"alexnet", 128, "h200"},
-                                         Case{"alexnet", 128, "titan-x", Parameters::automatic},
-                                         Case{"vgg16", 16, "k40m"}, Case{"resnet18", 32, "titan-x"},
-                                         Case{"resnet50", 64, "h200"},
-                                         Case{"resnet50", 8, "h200", Parameters::automatic},
-                                         Case{"preresnet:164", 32, "h200"},
-                                         Case{"resnet50", 16, "h200", Parameters::device, Rules::superneurons}));
+                         testing::Values(BoundCase{"lenet", 64, "k40m"}, BoundCase{"alexnet", 128, "h200"},
+                                         BoundCase{"alexnet", 128, "titan-x", Parameters::automatic},
+                                         BoundCase{"vgg16", 16, "k40m"}, BoundCase{"resnet18", 32, "titan-x"},
+                                         BoundCase{"resnet50", 64, "h200"},
+                                         BoundCase{"resnet50", 8, "h200", Parameters::automatic},
+                                         BoundCase{"preresnet:164", 32, "h200"},
+                                         BoundCase{"resnet50", 16, "h200", Parameters::device, Rules::superneurons}));
 INSTANTIATE_TEST_SUITE_P(Slow, LowerBounds,
-                         testing::Values(Case{"inception-v3", 32, "h200"}, Case{"densenet121", 32, "titan-x"},
-                                         Case{"lstm:4,256,16", 64, "h200"}, Case{"resnet152", 16, "k40m"},
-                                         Case{"fcn", 16, "h200"}));
+                         testing::Values(BoundCase{"inception-v3", 32, "h200"}, BoundCase{"densenet121", 32, "titan-x"},
+                                         BoundCase{"lstm:4,256,16", 64, "h200"}, BoundCase{"resnet152", 16, "k40m"},
+                                         BoundCase{"fcn", 16, "h200"}));
 
 TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
   if (!has_solver()) GTEST_SKIP() << "this build has no solver for linear programs";
@@ -155,7 +155,7 @@ TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
     before = bound.seconds;
     // And without host memory no less.
     options.memory[Tier::host] = Bytes();
-    EXPECT_GE(lower_bound(step, cost, options).seconds, before * (1 - kRounding));
+    EXPECT_GE(lower_bound(step, cost, options).seconds, before * (1 - kBoundRounding));
     options.memory[Tier::host].reset();
   }
 }

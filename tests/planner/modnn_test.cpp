@@ -312,12 +312,12 @@ TEST_F(Modnn, CutsAnyNetwork) {
   EXPECT_GT(moving, 100);
 }
 
-struct Case {
+struct ModnnCase {
   const char* model;
   std::int64_t batch;
 };
 
-class ModnnBudgets : public Modnn, public testing::WithParamInterface<Case> {
+class ModnnBudgets : public Modnn, public testing::WithParamInterface<ModnnCase> {
  protected:
   // From the smallest budget that the policy can do with to that of unlimited memory.
   void plan_all(const Step& original, PlanningContext options) const {
@@ -342,7 +342,7 @@ TEST_P(ModnnBudgets, AreAllPlannedInSubBatches) {
   plan_all(part(network, GetParam().batch, Part::whole), cutting(network));
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& row) {
+std::string case_name(const testing::TestParamInfo<ModnnCase>& row) {
   std::string name = row.param.model;
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
@@ -351,9 +351,10 @@ std::string case_name(const testing::TestParamInfo<Case>& row) {
 
 // The paper's five, and other shapes.
 INSTANTIATE_TEST_SUITE_P(Zoo, ModnnBudgets,
-                         testing::Values(Case{"vgg16", 256}, Case{"vgg19", 256}, Case{"resnet34", 256},
-                                         Case{"vgg101", 128}, Case{"fcn", 128}, Case{"alexnet", 128},
-                                         Case{"inception-v3", 16}, Case{"densenet121", 16}, Case{"lstm:4,256,16", 16}),
+                         testing::Values(ModnnCase{"vgg16", 256}, ModnnCase{"vgg19", 256}, ModnnCase{"resnet34", 256},
+                                         ModnnCase{"vgg101", 128}, ModnnCase{"fcn", 128}, ModnnCase{"alexnet", 128},
+                                         ModnnCase{"inception-v3", 16}, ModnnCase{"densenet121", 16},
+                                         ModnnCase{"lstm:4,256,16", 16}),
                          case_name);
 
 }  // namespace

@@ -11,12 +11,12 @@
 namespace tide {
 namespace {
 
-struct Case {
+struct ZooCase {
   const char* model;
   std::int64_t batch;
 };
 
-class ZooPlans : public testing::TestWithParam<Case> {
+class ZooPlans : public testing::TestWithParam<ZooCase> {
  protected:
   static Step step(Rules rules, bool training) {
     static const std::shared_ptr<Network> none;
@@ -70,13 +70,15 @@ TEST_P(ZooPlans, FloorIsExact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooPlans,
-                         testing::Values(Case{"lenet", 64}, Case{"digits", 64}, Case{"alexnet", 200}, Case{"vgg16", 32},
-                                         Case{"vgg19", 32}, Case{"vgg101", 8}, Case{"resnet18", 32},
-                                         Case{"resnet34", 32}, Case{"resnet50", 32}, Case{"resnet101", 32},
-                                         Case{"resnet152", 16}, Case{"resnet:6,32,60,6", 16}, Case{"preresnet:164", 32},
-                                         Case{"inception-v3", 32}, Case{"inception-v4", 32}, Case{"densenet121", 32},
-                                         Case{"fcn", 16}, Case{"lstm:4,256,16", 64}, Case{"superneurons/resnet50", 32},
-                                         Case{"superneurons/resnet101", 32}, Case{"superneurons/resnet152", 32}),
+                         testing::Values(ZooCase{"lenet", 64}, ZooCase{"digits", 64}, ZooCase{"alexnet", 200},
+                                         ZooCase{"vgg16", 32}, ZooCase{"vgg19", 32}, ZooCase{"vgg101", 8},
+                                         ZooCase{"resnet18", 32}, ZooCase{"resnet34", 32}, ZooCase{"resnet50", 32},
+                                         ZooCase{"resnet101", 32}, ZooCase{"resnet152", 16},
+                                         ZooCase{"resnet:6,32,60,6", 16}, ZooCase{"preresnet:164", 32},
+                                         ZooCase{"inception-v3", 32}, ZooCase{"inception-v4", 32},
+                                         ZooCase{"densenet121", 32}, ZooCase{"fcn", 16}, ZooCase{"lstm:4,256,16", 64},
+                                         ZooCase{"superneurons/resnet50", 32}, ZooCase{"superneurons/resnet101", 32},
+                                         ZooCase{"superneurons/resnet152", 32}),
                          [](const auto& row) {
                            std::string name = row.param.model;
                            for (char& c : name)

@@ -5,7 +5,7 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) {
+std::vector<Shape> batch_norm_shapes(const Layer& layer, const std::vector<Shape>& inputs) {
   const auto& options = layer.as<BatchNormOptions>();
   require(std::isfinite(options.epsilon) && options.epsilon > 0, "epsilon is {}; it must be finite and above 0",
           options.epsilon);
@@ -14,7 +14,7 @@ std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) 
   return {inputs[0]};
 }
 
-std::vector<NewParameter> parameters(const Layer& /*layer*/, const Shape& input) {
+std::vector<NewParameter> batch_norm_parameters(const Layer& /*layer*/, const Shape& input) {
   const Shape shape = per_channel(input.channels());
   return {{ParameterRole::scale, shape},
           {ParameterRole::shift, shape},
@@ -33,8 +33,8 @@ SavedState statistics(Role /*role*/, const Layer& layer, std::int64_t /*samples*
 KindDescription describe_batch_norm() {
   KindDescription kind;
   kind.defaults = BatchNormOptions{};
-  kind.shapes = shapes;
-  kind.parameters = parameters;
+  kind.shapes = batch_norm_shapes;
+  kind.parameters = batch_norm_parameters;
   kind.forward = {
       {reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::running_mean), reads(Role::running_variance),
        writes(Role::y), writes(Role::mean, When::training), writes(Role::inverse_deviation, When::training),

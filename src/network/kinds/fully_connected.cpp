@@ -3,13 +3,13 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
+std::vector<Shape> fully_connected_shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
   const auto& options = layer.as<FullyConnectedOptions>();
   require(options.channels >= 1, "it has {} output channels; give at least 1", options.channels);
   return {Shape{1, options.channels}};
 }
 
-std::vector<NewParameter> parameters(const Layer& layer, const Shape& input) {
+std::vector<NewParameter> fully_connected_parameters(const Layer& layer, const Shape& input) {
   const auto& options = layer.as<FullyConnectedOptions>();
   // A vector and an image of one pixel have one and the same weight.
   const Shape weight =
@@ -22,8 +22,8 @@ std::vector<NewParameter> parameters(const Layer& layer, const Shape& input) {
 KindDescription describe_fully_connected() {
   KindDescription kind = describe_weighted();
   kind.defaults = FullyConnectedOptions{};
-  kind.shapes = shapes;
-  kind.parameters = parameters;
+  kind.shapes = fully_connected_shapes;
+  kind.parameters = fully_connected_parameters;
   kind.product = Product::matrix;
   kind.paper_type = PaperType::fully_connected;
   return kind;

@@ -7,7 +7,7 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) {
+std::vector<Shape> group_norm_shapes(const Layer& layer, const std::vector<Shape>& inputs) {
   const auto& options = layer.as<GroupNormOptions>();
   require(options.groups >= 1 && inputs[0].channels() % options.groups == 0,
           "it has {} groups; their number must be at least 1 and divide its {} channels", options.groups,
@@ -17,7 +17,7 @@ std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) 
   return {inputs[0]};
 }
 
-std::vector<NewParameter> parameters(const Layer& /*layer*/, const Shape& input) {
+std::vector<NewParameter> group_norm_parameters(const Layer& /*layer*/, const Shape& input) {
   return {{ParameterRole::scale, per_channel(input.channels())}, {ParameterRole::shift, per_channel(input.channels())}};
 }
 
@@ -32,8 +32,8 @@ SavedState statistics(Role /*role*/, const Layer& layer, std::int64_t samples) {
 KindDescription describe_group_norm() {
   KindDescription kind;
   kind.defaults = GroupNormOptions{};
-  kind.shapes = shapes;
-  kind.parameters = parameters;
+  kind.shapes = group_norm_shapes;
+  kind.parameters = group_norm_parameters;
   kind.forward = {{reads(Role::x), reads(Role::weight), reads(Role::bias), writes(Role::y),
                    writes(Role::mean, When::training), writes(Role::inverse_deviation, When::training)},
                   {{Role::x, Role::y}}};

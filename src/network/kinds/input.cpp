@@ -3,7 +3,7 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
+std::vector<Shape> input_shapes(const Layer& layer, const std::vector<Shape>& /*inputs*/) {
   const Shape& sample = layer.as<InputOptions>().sample;
   require(sample.batch() == 1, "its sample has batch {}; give the shape of one sample (batch 1)", sample.batch());
   require(sample.rank() >= 2, "its sample has a batch alone; give it at least one extent");
@@ -19,7 +19,7 @@ KindDescription describe_input() {
   KindDescription kind;
   kind.defaults = InputOptions{};
   kind.fewest_inputs = kind.most_inputs = 0;
-  kind.shapes = shapes;
+  kind.shapes = input_shapes;
   kind.numbered = false;
   kind.checkpoint = true;
   kind.dear = true;

@@ -6,7 +6,7 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) {
+std::vector<Shape> loss_shapes(const Layer& layer, const std::vector<Shape>& inputs) {
   const auto& options = layer.as<SoftmaxOptions>();
   require(options.label_smoothing >= 0 && options.label_smoothing < 1,
           "label smoothing is {}; it must be at least 0 and below 1", options.label_smoothing);
@@ -22,7 +22,7 @@ std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) 
 KindDescription describe_softmax_cross_entropy() {
   KindDescription kind;
   kind.defaults = SoftmaxOptions{};
-  kind.shapes = shapes;
+  kind.shapes = loss_shapes;
   kind.forward = {{reads(Role::x), reads(Role::labels), writes(Role::y), adds_to(Role::metric)}, {{Role::x, Role::y}}};
   kind.backward = {{reads(Role::y), reads(Role::x, When::superneurons), reads(Role::labels),
                     writes(Role::dx, When::always, Role::y)},

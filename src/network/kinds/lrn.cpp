@@ -6,7 +6,7 @@
 namespace tide {
 namespace {
 
-std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) {
+std::vector<Shape> lrn_shapes(const Layer& layer, const std::vector<Shape>& inputs) {
   const auto& options = layer.as<LrnOptions>();
   require(options.size >= 1 && options.size % 2 == 1, "its size is {}; it must be odd and at least 1", options.size);
   require(std::isfinite(options.alpha) && options.alpha >= 0, "alpha is {}; it must be finite and not negative",
@@ -21,7 +21,7 @@ std::vector<Shape> shapes(const Layer& layer, const std::vector<Shape>& inputs) 
 KindDescription describe_lrn() {
   KindDescription kind;
   kind.defaults = LrnOptions{};
-  kind.shapes = shapes;
+  kind.shapes = lrn_shapes;
   kind.forward.operands = {reads(Role::x), writes(Role::y)};
   kind.backward = {
       {reads(Role::x), reads(Role::y, When::superneurons), reads(Role::dy), writes(Role::dx, When::always, Role::dy)},

@@ -98,7 +98,7 @@ PlanResult plan_step(Step step, const CostModel& model, const PlanningContext& c
   return std::move(keeper).take();
 }
 
-constexpr std::array kOptions{
+constexpr std::array kModnnFlags{
     PolicyOption{"--one-lane", "modnn: copies out and in share one link and take turns, as in the paper", "",
                  PolicyOption::Form::flag,
                  [](PolicyOptions& options, const std::string&) { options.set<ModnnOptions>().one_lane = true; }},
@@ -160,7 +160,7 @@ Policy modnn_policy() {
           .plan = plan_modnn,
           .rank = 9,
           .cuts = Policy::Cuts::few_sizes,
-          .options = kOptions};
+          .options = kModnnFlags};
 }
 
 }  // namespace tide

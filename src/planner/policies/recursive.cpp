@@ -88,7 +88,7 @@ class Recursion {
   std::vector<std::int32_t> depths_;  // by task
 };
 
-constexpr std::array kOptions{
+constexpr std::array kRecursiveFlags{
     PolicyOption{"--recursion", "recursive: how many results are kept on each level", "1", PolicyOption::Form::value,
                  [](PolicyOptions& options, const std::string& text) {
                    std::int32_t kept = 0;
@@ -126,7 +126,7 @@ Policy recursive_policy() {
           .description = "segments within segments: O(log n) memory for O(n log n) time",
           .plan = plan_recursive,
           .rank = 13,
-          .options = kOptions};
+          .options = kRecursiveFlags};
 }
 
 }  // namespace tide

@@ -120,7 +120,7 @@ MirrorCount parse_mirror(const std::string& text) {
   return result;
 }
 
-constexpr std::array kOptions{
+constexpr std::array kSublinearFlags{
     PolicyOption{"--mirror", "sublinear: NAME=COUNT, how often a layer is run again, instead of a search; repeatable",
                  "", PolicyOption::Form::list,
                  [](PolicyOptions& options, const std::string& text) {
@@ -173,7 +173,7 @@ Policy sublinear_policy() {
           .description = "segments are run again from what is kept between them: O(sqrt n) memory",
           .plan = plan_sublinear,
           .rank = 12,
-          .options = kOptions};
+          .options = kSublinearFlags};
 }
 
 }  // namespace tide

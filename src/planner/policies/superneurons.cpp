@@ -135,7 +135,7 @@ class CachedPlans {
   std::vector<PlanResult> found_;
 };
 
-constexpr std::array kOptions{
+constexpr std::array kSuperneuronsFlags{
     PolicyOption{"--recompute", "superneurons: none, speed, memory or cost-aware", "cost-aware",
                  PolicyOption::Form::value,
                  [](PolicyOptions& options, const std::string& text) {
@@ -187,7 +187,7 @@ Policy superneurons_policy() {
           .rank = 6,
           .rests_parameters = true,
           .comes_first = true,
-          .options = kOptions};
+          .options = kSuperneuronsFlags};
 }
 
 }  // namespace tide

@@ -5,11 +5,11 @@
 namespace tide {
 namespace {
 
-PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_vdnn_all(Step step, const CostModel& cost, const PlanningContext& context) {
   return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, context.policy.get<VdnnOptions>().algorithms);
 }
 
-PlanResult plan_smallest(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_smallest_vdnn_all(Step step, const CostModel& cost, const PlanningContext& context) {
   return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, Algorithms::smallest);
 }
 
@@ -18,9 +18,9 @@ PlanResult plan_smallest(Step step, const CostModel& cost, const PlanningContext
 Policy vdnn_all_policy() {
   return {.name = "vdnn-all",
           .description = "the same for the inputs of all layers",
-          .plan = plan,
+          .plan = plan_vdnn_all,
           .rank = 8,
-          .plan_smallest = plan_smallest};
+          .plan_smallest = plan_smallest_vdnn_all};
 }
 
 }  // namespace tide

@@ -8,16 +8,16 @@
 namespace tide {
 namespace {
 
-PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_vdnn_conv(Step step, const CostModel& cost, const PlanningContext& context) {
   return plan_vdnn(std::move(step), cost, context, VdnnLayers::convolutions,
                    context.policy.get<VdnnOptions>().algorithms);
 }
 
-PlanResult plan_smallest(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_smallest_vdnn_conv(Step step, const CostModel& cost, const PlanningContext& context) {
   return plan_vdnn(std::move(step), cost, context, VdnnLayers::convolutions, Algorithms::smallest);
 }
 
-constexpr std::array kOptions{
+constexpr std::array kVdnnConvFlags{
     PolicyOption{"--algorithms", "vdnn-conv, vdnn-all: fastest, or smallest in workspace", "fastest",
                  PolicyOption::Form::value,
                  [](PolicyOptions& options, const std::string& text) {
@@ -31,10 +31,10 @@ constexpr std::array kOptions{
 Policy vdnn_conv_policy() {
   return {.name = "vdnn-conv",
           .description = "inputs of convolutions leave and come back, each copy in step with one layer (vDNN)",
-          .plan = plan,
+          .plan = plan_vdnn_conv,
           .rank = 7,
-          .plan_smallest = plan_smallest,
-          .options = kOptions};
+          .plan_smallest = plan_smallest_vdnn_conv,
+          .options = kVdnnConvFlags};
 }
 
 }  // namespace tide

@@ -19,7 +19,7 @@ PlanResult plan_either(Step step, const CostModel& cost, const PlanningContext& 
 }
 
 // With the fastest algorithms, and where not even one sample fits so, with the smallest.
-PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContext& context) {
   const std::int64_t batch = step.options.batch;
   const bool cuts = may_cut(step, context);
   Keeper keeper(cost, kMovesLess);
@@ -50,7 +50,7 @@ PlanResult plan(Step step, const CostModel& cost, const PlanningContext& context
 Policy vdnn_plus_policy() {
   return {.name = "vdnn+",
           .description = "whichever of the two is faster, in sub-batches as large as moDNN's",
-          .plan = plan,
+          .plan = plan_vdnn_plus,
           .rank = 10,
           .cuts = Policy::Cuts::many_sizes,
           .another_when_whole = true};

@@ -6,8 +6,6 @@
 namespace tide::reproduce::superneurons {
 namespace {
 
-constexpr std::int64_t kDeviceMemory = 12LL << 30;
-
 // Offloading alone, so that only the cache differs: everything stays while it fits.
 Setting with_cache(std::string_view model, std::int64_t batch) {
   Setting setting{.model = model, .batch = batch};

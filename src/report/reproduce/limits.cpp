@@ -12,8 +12,6 @@
 namespace tide::reproduce::superneurons {
 namespace {
 
-constexpr std::int64_t kDeviceMemory = 12LL << 30;
-
 Setting in_device(std::string_view model, std::string_view policy, Rules rules) {
   Setting setting{.model = model, .policy = policy, .rules = rules};
   setting.options.memory[Tier::device] = Bytes(kDeviceMemory);

@@ -1,9 +1,13 @@
 // The experiments of the SuperNeurons paper, by the file that has them.
 #pragma once
 
+#include <cstdint>
+
 #include "report/reproduce/experiment.h"
 
 namespace tide::reproduce::superneurons {
+
+inline constexpr std::int64_t kDeviceMemory = 12LL << 30;  // of its devices, in bytes
 
 Report table1(Workbench& bench);  // recomputation.cpp
 Report figure10(Workbench& bench);
