@@ -18,7 +18,7 @@ TEST_P(Tf32Test, IsWithinItsTolerance) {
   compare_all_tasks(*backend, step, kTf32Tolerance);
 }
 
-std::vector<NetworkCase> cases() {
+std::vector<NetworkCase> tf32_cases() {
   std::vector<NetworkCase> all;
   for (const OperatorRecord& record : operator_table())
     if (description_of(record.kind).product != Product::none)
@@ -39,7 +39,7 @@ std::vector<NetworkCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Tf32Test, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, Tf32Test, testing::ValuesIn(tf32_cases()),
                          [](const auto& entry) { return entry.param.name; });
 
 }  // namespace
