@@ -22,8 +22,8 @@ std::int64_t Shape::per_sample() const { return product(extents().subspan(1)); }
 std::int64_t Shape::positions() const { return product(extents().subspan(std::min<std::size_t>(rank(), 2))); }
 
 std::string_view type_name(DataType type) {
-  constexpr std::array<std::string_view, kDataTypes> names{"f32", "i32", "u8", "bf16"};
-  return names[static_cast<std::size_t>(type)];
+  constexpr std::array<std::string_view, kDataTypes> kNames{"f32", "i32", "u8", "bf16"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 std::int64_t element_bytes(DataType type) {

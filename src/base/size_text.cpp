@@ -56,15 +56,15 @@ Bytes parse_size(std::string_view text) {
 std::string format_size(Bytes bytes) {
   const auto count = static_cast<double>(bytes.count());
   if (bytes.count() < 1024) return fmt::format("{} B", bytes.count());
-  constexpr std::array<std::string_view, 5> names{"KiB", "MiB", "GiB", "TiB", "PiB"};
+  constexpr std::array<std::string_view, 5> kNames{"KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = count / 1024;
   std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < names.size()) {
+  while (value >= 999.5 && unit + 1 < kNames.size()) {
     value /= 1024;
     ++unit;
   }
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", value, decimals, names[unit]);
+  return fmt::format("{:.{}f} {}", value, decimals, kNames[unit]);
 }
 
 }  // namespace tide

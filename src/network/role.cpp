@@ -5,39 +5,39 @@
 namespace tide {
 
 std::string_view role_name(Role role) {
-  constexpr std::array<std::string_view, kRoles> names{"x",
-                                                       "y",
-                                                       "dy",
-                                                       "dx",
-                                                       "weight",
-                                                       "bias",
-                                                       "d_weight",
-                                                       "d_bias",
-                                                       "mean",
-                                                       "inverse_deviation",
-                                                       "running_mean",
-                                                       "running_variance",
-                                                       "indices",
-                                                       "labels",
-                                                       "metric",
-                                                       "first_moment",
-                                                       "second_moment",
-                                                       "gradient",
-                                                       "norm"};
-  static_assert(!names.back().empty());
-  return names[static_cast<std::size_t>(role)];
+  constexpr std::array<std::string_view, kRoles> kNames{"x",
+                                                        "y",
+                                                        "dy",
+                                                        "dx",
+                                                        "weight",
+                                                        "bias",
+                                                        "d_weight",
+                                                        "d_bias",
+                                                        "mean",
+                                                        "inverse_deviation",
+                                                        "running_mean",
+                                                        "running_variance",
+                                                        "indices",
+                                                        "labels",
+                                                        "metric",
+                                                        "first_moment",
+                                                        "second_moment",
+                                                        "gradient",
+                                                        "norm"};
+  static_assert(!kNames.back().empty());
+  return kNames[static_cast<std::size_t>(role)];
 }
 
 std::string_view access_name(Access access) {
-  constexpr std::array<std::string_view, kAccesses> names{"read", "write", "accumulate"};
-  return names[static_cast<std::size_t>(access)];
+  constexpr std::array<std::string_view, kAccesses> kNames{"read", "write", "accumulate"};
+  return kNames[static_cast<std::size_t>(access)];
 }
 
 std::string_view parameter_role_name(ParameterRole role) {
-  constexpr std::array<std::string_view, kParameterRoles> names{"weight", "bias",         "scale",
-                                                                "shift",  "running_mean", "running_variance"};
-  static_assert(!names.back().empty());
-  return names[static_cast<std::size_t>(role)];
+  constexpr std::array<std::string_view, kParameterRoles> kNames{"weight", "bias",         "scale",
+                                                                 "shift",  "running_mean", "running_variance"};
+  static_assert(!kNames.back().empty());
+  return kNames[static_cast<std::size_t>(role)];
 }
 
 Role operand_role(ParameterRole role) {

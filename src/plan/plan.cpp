@@ -14,8 +14,8 @@ Op copy_op(const Copy& copy) {
 }
 
 std::string_view numerics_name(Numerics numerics) {
-  constexpr std::array<std::string_view, 3> names{"identical", "reordered", "changed"};
-  return names[static_cast<std::size_t>(numerics)];
+  constexpr std::array<std::string_view, 3> kNames{"identical", "reordered", "changed"};
+  return kNames[static_cast<std::size_t>(numerics)];
 }
 
 Numerics numerics_from_name(std::string_view name) {

@@ -87,11 +87,11 @@ class Search {
     if (problem_.before_answer) {
       Step step = build(fit_.size);
       problem_.before_answer(step);
-      plan_for_good(std::move(step));
+      plan_for_good(step);
     }
     if (!fit_.plan.plan) plan_for_good(build(fit_.size));
   }
-  void plan_for_good(Step step) {
+  void plan_for_good(const Step& step) {
     fit_.plan = make_plan(*problem_.policy, step, *problem_.cost, problem_.options);
     fit_.plan_seconds += fit_.plan.plan_seconds;
     fit_.check_seconds += fit_.plan.check_seconds;

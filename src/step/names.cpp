@@ -5,29 +5,29 @@
 namespace tide {
 
 std::string_view class_name(TensorClass tensor_class) {
-  constexpr std::array<std::string_view, kTensorClasses> names{
+  constexpr std::array<std::string_view, kTensorClasses> kNames{
       "input",           "activation",         "activation_gradient",
       "saved_state",     "parameter",          "parameter_gradient",
       "optimizer_state", "running_statistics", "metric"};
-  return names[static_cast<std::size_t>(tensor_class)];
+  return kNames[static_cast<std::size_t>(tensor_class)];
 }
 
 std::string_view kind_name(TaskKind kind) {
-  constexpr std::array<std::string_view, kTaskKinds> names{
+  constexpr std::array<std::string_view, kTaskKinds> kNames{
       "forward", "replay", "backward", "backward-data", "backward-weights", "sum-gradients", "norm", "update"};
-  return names[static_cast<std::size_t>(kind)];
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view optimizer_name(OptimizerKind kind) {
-  constexpr std::array<std::string_view, kOptimizerKinds> names{"sgd", "momentum", "nesterov", "adam", "adamw"};
-  return names[static_cast<std::size_t>(kind)];
+  constexpr std::array<std::string_view, kOptimizerKinds> kNames{"sgd", "momentum", "nesterov", "adam", "adamw"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view rules_name(Rules rules) { return rules == Rules::minimal ? "minimal" : "superneurons"; }
 
 std::string_view part_name(Part part) {
-  constexpr std::array<std::string_view, kParts> names{"whole", "first-round", "later-round", "update"};
-  return names[static_cast<std::size_t>(part)];
+  constexpr std::array<std::string_view, kParts> kNames{"whole", "first-round", "later-round", "update"};
+  return kNames[static_cast<std::size_t>(part)];
 }
 
 std::string task_name(const Step& step, TaskId id) {

@@ -40,7 +40,7 @@ class Synthetic final : public Dataset {
   }
 
  private:
-  static constexpr std::size_t kNoise = 1'000'003 * 4;  // no multiple of a sample's size
+  static constexpr std::size_t kNoise = std::size_t{1'000'003} * 4;  // no multiple of a sample's size
 
   SyntheticOptions options_;
   std::vector<float> noise_;

@@ -33,11 +33,11 @@ template <typename Forward>
 typename Forward::primitive_desc forward_of(const ConvolutionProblem& p, dnnl::algorithm kind,
                                             const dnnl::engine& engine) {
   const WindowDims w(p.options.window);
-  constexpr auto training = dnnl::prop_kind::forward_training;
-  const auto description = p.options.bias ? typename Forward::desc(training, kind, p.x(), p.weights(), p.bias(), p.y(),
+  constexpr auto kTraining = dnnl::prop_kind::forward_training;
+  const auto description = p.options.bias ? typename Forward::desc(kTraining, kind, p.x(), p.weights(), p.bias(), p.y(),
                                                                    w.strides, w.dilation, w.before, w.after)
-                                          : typename Forward::desc(training, kind, p.x(), p.weights(), p.y(), w.strides,
-                                                                   w.dilation, w.before, w.after);
+                                          : typename Forward::desc(kTraining, kind, p.x(), p.weights(), p.y(),
+                                                                   w.strides, w.dilation, w.before, w.after);
   return {description, user_scratchpad(), engine};
 }
 

@@ -54,7 +54,7 @@ TIDE_INLINE void forward_row(const PoolShape& p, const float* x, float* y, Posit
       const Index channels = p.channels - begin < kBlock ? p.channels - begin : kBlock;
       first_maximum(p, sample + begin, oh, ow, channels, best, where);
 #pragma omp simd
-      for (Index c = 0; c < channels; ++c) y[out + begin + c] = best[c];
+      for (Index c = 0; c < channels; ++c) y[out + begin + c] = best[c];  // NOLINT: first_maximum fills it
       if (indices == nullptr) continue;
 #pragma omp simd
       for (Index c = 0; c < channels; ++c) indices[out + begin + c] = static_cast<Position>(where[c]);

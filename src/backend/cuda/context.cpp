@@ -66,6 +66,7 @@ void Context::set_state(const StepState& state) {
   if (recording_) return;
   const DeviceState value{state.seed,         state.step,         state.first_sample,
                           state.global_batch, state.update_count, state.learning_rate};
+  // Where only padding differs it is stored once more. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   if (last_state_ && std::memcmp(&*last_state_, &value, sizeof value) == 0) return;
   check(launch_store_state(stream(), static_cast<DeviceState*>(state_.get()), value), "setting the state of a step");
   last_state_ = value;

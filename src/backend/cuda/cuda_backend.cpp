@@ -23,12 +23,12 @@ using namespace cuda;
 
 Recipe recipe_of_layer(const TaskView& view, const ContextPtr& context) {
   using Function = Recipe (*)(const TaskView&, const ContextPtr&);
-  static constexpr std::array<Function, kLayerKinds> functions{
+  static constexpr std::array<Function, kLayerKinds> kFunctions{
 #define TIDE_FUNCTION(kind) kind##_recipe,
       TIDE_LAYER_KINDS(TIDE_FUNCTION)
 #undef TIDE_FUNCTION
   };
-  return functions[static_cast<std::size_t>(view.layer_kind())](view, context);
+  return kFunctions[static_cast<std::size_t>(view.layer_kind())](view, context);
 }
 
 Recipe recipe_of(const TaskView& view, const ContextPtr& context) {

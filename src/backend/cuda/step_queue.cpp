@@ -20,7 +20,9 @@ class GraphQueue final : public StepQueue {
     check(cudaEventRecord(root_.get(), stream(Lane::compute)), "recording a step");
   }
   ~GraphQueue() override {
-    if (recording_) static_cast<void>(end_capture());
+    cudaGraph_t graph = nullptr;
+    if (recording_) static_cast<void>(stop_capture(graph));
+    static_cast<void>(Graph(graph));  // what was recorded is let go
   }
   GraphQueue(const GraphQueue&) = delete;
   GraphQueue& operator=(const GraphQueue&) = delete;
@@ -106,12 +108,16 @@ class GraphQueue final : public StepQueue {
     check(cudaEventRecord(done.get(), stream(lane)), "recording a step");
   }
 
-  Graph end_capture() {
-    cudaGraph_t graph = nullptr;
+  cudaError_t stop_capture(cudaGraph_t& graph) noexcept {
     const cudaError_t status = cudaStreamEndCapture(stream(Lane::compute), &graph);
     context_->set_recording(false);
     recording_ = false;
-    check(status, "recording a step");
+    return status;
+  }
+
+  Graph end_capture() {
+    cudaGraph_t graph = nullptr;
+    check(stop_capture(graph), "recording a step");
     return Graph(graph);
   }
 

@@ -10,12 +10,12 @@ namespace {
 
 void run_layer(const ReferenceTask& task) {
   using Function = void (*)(const ReferenceTask&);
-  static constexpr std::array<Function, kLayerKinds> functions{
+  static constexpr std::array<Function, kLayerKinds> kFunctions{
 #define TIDE_FUNCTION(kind) run_##kind,
       TIDE_LAYER_KINDS(TIDE_FUNCTION)
 #undef TIDE_FUNCTION
   };
-  functions[static_cast<std::size_t>(task.view.layer_kind())](task);
+  kFunctions[static_cast<std::size_t>(task.view.layer_kind())](task);
 }
 
 }  // namespace

@@ -372,9 +372,10 @@ LowerBound lower_bound(const Step& step, const CostModel& cost, const PlanningCo
   LowerBound result{std::accumulate(seconds.begin(), seconds.end(), 0.0), false};
   if (!context.memory[Tier::device] || step.ordered_tasks < 2) return result;
   const StepFacts facts(step, {});
-  const BoundValues all = bound_values(
-      facts, cost, context,
-      context.memory[Tier::device]->count() / std::max<std::int64_t>(kSmallestShare, 2 * step.ordered_tasks));
+  const BoundValues all =
+      bound_values(facts, cost, context,
+                   context.memory[Tier::device]->count() /
+                       std::max<std::int64_t>(kSmallestShare, std::int64_t{2} * step.ordered_tasks));
   const double unit = result.seconds;
   const ProgramWriter writer(facts, cost, context, all, choose_instants(seconds, bytes_kept(all), count_instants(all)),
                              unit);

@@ -119,7 +119,7 @@ class Weaver {
   }
 
   void weave_run(std::int32_t i, const Op& op) {
-    constexpr Lane lane = Lane::compute;
+    const Lane lane = op.lane;
     const Bytes workspace = workspace_bytes(step_, op.run()).aligned();
     owners_[Tier::device].take(op.run().workspace.count(), (op.run().workspace + workspace).count(), -1 - i,
                                [&](std::int32_t owner) { want_owner(owner); });

@@ -46,8 +46,8 @@ PlanResult plan_sharing(Step step, const CostModel& /*cost*/, const PlanningCont
   std::vector<std::vector<std::size_t>> begins(ops.size() + 1), ends(ops.size() + 1);
   for (std::size_t s = 0; s < step.storages.size(); ++s) {
     if (step.storages[s].persistent || lives[s].last < lives[s].first) continue;
-    begins[static_cast<std::size_t>(lives[s].first + 1)].push_back(s);
-    ends[static_cast<std::size_t>(lives[s].last + 1)].push_back(s);
+    begins[static_cast<std::size_t>(std::int64_t{lives[s].first} + 1)].push_back(s);
+    ends[static_cast<std::size_t>(std::int64_t{lives[s].last} + 1)].push_back(s);
   }
   Blocks blocks;
   std::vector<std::size_t> block_of(step.storages.size(), 0);

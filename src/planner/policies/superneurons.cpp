@@ -26,7 +26,7 @@ std::span<const LayerKind> checkpoints_of(const PlanningContext& context) {
 }
 
 // Without the cache, every technique is applied whether memory is short or not.
-PlanResult plan_always(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_always(const Step& step, const CostModel& cost, const PlanningContext& context) {
   const StepFacts facts(step, checkpoints_of(context), resting_storages(step, context));
   Techniques techniques = offloading(facts, checkpoints_of(context));
   add_recomputation(facts, context.policy.get<SuperneuronsOptions>().recompute, techniques);
@@ -170,14 +170,14 @@ constexpr std::array kSuperneuronsFlags{
 }  // namespace
 
 std::string_view recompute_name(Recompute recompute) {
-  constexpr std::array<std::string_view, 4> names{"none", "speed", "memory", "cost-aware"};
-  return names[static_cast<std::size_t>(recompute)];
+  constexpr std::array<std::string_view, 4> kNames{"none", "speed", "memory", "cost-aware"};
+  return kNames[static_cast<std::size_t>(recompute)];
 }
 
 PlanResult plan_superneurons(Step step, const CostModel& cost, const PlanningContext& context) {
   if (context.in_place) step = merge_in_place(std::move(step));
   if (context.policy.get<SuperneuronsOptions>().cache) return CachedPlans(step, cost, context).plan();
-  return plan_always(std::move(step), cost, context);
+  return plan_always(step, cost, context);
 }
 
 Policy superneurons_policy() {

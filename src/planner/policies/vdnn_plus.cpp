@@ -11,7 +11,8 @@ namespace tide {
 namespace {
 
 template <Algorithms algorithms>
-PlanResult plan_either(Step step, const CostModel& cost, const PlanningContext& context) {
+PlanResult plan_either(Step step,  // NOLINT(performance-unnecessary-value-param): a policy's function
+                       const CostModel& cost, const PlanningContext& context) {
   Keeper keeper(cost, kMovesLess);
   keeper.consider("convolutions", [&] { return plan_vdnn(step, cost, context, VdnnLayers::convolutions, algorithms); });
   keeper.consider("all layers", [&] { return plan_vdnn(step, cost, context, VdnnLayers::all, algorithms); });
@@ -39,9 +40,9 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContex
   // The floor is the same whether there is a plan or not.
   PlanningContext least = context;
   least.memory[Tier::device] = Bytes();
-  constexpr PolicyFunction smallest = plan_either<Algorithms::smallest>;
-  if (cuts) keeper.consider("the floor, cut", [&] { return plan_rounds(smallest, step, 1, cost, least); });
-  keeper.consider("the floor", [&] { return smallest(step, cost, least); });
+  constexpr PolicyFunction kSmallest = plan_either<Algorithms::smallest>;
+  if (cuts) keeper.consider("the floor, cut", [&] { return plan_rounds(kSmallest, step, 1, cost, least); });
+  keeper.consider("the floor", [&] { return kSmallest(step, cost, least); });
   return std::move(keeper).take();
 }
 

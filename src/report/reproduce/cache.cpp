@@ -32,12 +32,12 @@ Report table3(Workbench& bench) {
     std::int64_t batch;
     double without, with;
   };
-  constexpr Row rows[] = {{256, 2.56, 0}, {384, 3.72, 0}, {512, 4.88, 0},
-                          {640, 6.03, 0}, {896, 8.35, 0}, {1024, 9.50, 0.88}};
-  for (const Row& row : rows)
+  constexpr Row kRows[] = {{256, 2.56, 0}, {384, 3.72, 0}, {512, 4.88, 0},
+                           {640, 6.03, 0}, {896, 8.35, 0}, {1024, 9.50, 0.88}};
+  for (const Row& row : kRows)
     report.counted(fmt::format("batch {}, without cache", row.batch), "GB", row.without,
                    gigabytes(moved(bench.plan(without_cache("alexnet", row.batch)))), 2, 1);
-  for (const Row& row : rows)
+  for (const Row& row : kRows)
     report.counted(fmt::format("batch {}, with cache", row.batch), "GB", row.with,
                    gigabytes(moved(bench.plan(with_cache("alexnet", row.batch)))), 2, 2);
   report.notes = {

@@ -7,8 +7,8 @@
 namespace tide::reproduce {
 
 std::string_view standing_name(Standing standing) {
-  constexpr std::array<std::string_view, 4> names{"exact", "modelled", "not matched", "ours only"};
-  return names[static_cast<std::size_t>(standing)];
+  constexpr std::array<std::string_view, 4> kNames{"exact", "modelled", "not matched", "ours only"};
+  return kNames[static_cast<std::size_t>(standing)];
 }
 
 void Report::counted(std::string what, std::string unit, double paper, double ours, int decimals, int note) {

@@ -109,7 +109,7 @@ Report figure8(Workbench& bench) {
   const auto networks = paper_networks();
   for (const PaperNetwork& network : networks) {
     const Shares shares = shares_of(bench.step({.model = network.model, .batch = paper_batch(network.name)}), cost);
-    std::vector<std::string> time_row{std::string(network.name)}, memory_row = time_row;
+    std::vector<std::string> time_row{std::string(network.name)}, memory_row{std::string(network.name)};
     for (std::size_t i = 0; i < kTypes.size(); ++i) {
       time_row.push_back(fmt::format("{:.1f}", 100 * shares.time[i]));
       memory_row.push_back(fmt::format("{:.1f}", 100 * shares.memory[i]));

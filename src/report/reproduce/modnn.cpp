@@ -353,12 +353,12 @@ Report figure8(Workbench& bench) {
 }  // namespace
 
 std::span<const Experiment> modnn_experiments() {
-  static constexpr std::array<Experiment, 3> experiments{{
+  static constexpr std::array<Experiment, 3> kExperiments{{
       {"figure6", "Memory at the lower bound", figure6},
       {"figure7", "Time and moved bytes in 12 GB", figure7},
       {"figure8", "Time by memory budget", figure8},
   }};
-  return experiments;
+  return kExperiments;
 }
 
 }  // namespace tide::reproduce

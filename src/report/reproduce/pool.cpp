@@ -31,8 +31,8 @@ Report table2(Workbench& bench) {
     double cuda, pool, speedup;  // in images per second, and the ratio as printed
     int cuda_decimals, pool_decimals;
   };
-  constexpr Row rows[] = {{359.4, 401.6, 1.12, 1, 1}, {12.1, 14.4, 1.19, 1, 1},  {6.77, 10.0, 1.48, 2, 1},
-                          {21.5, 32.9, 1.53, 1, 1},   {11.3, 18.95, 1.68, 1, 2}, {7.46, 13.2, 1.77, 2, 1}};
+  constexpr Row kRows[] = {{359.4, 401.6, 1.12, 1, 1}, {12.1, 14.4, 1.19, 1, 1},  {6.77, 10.0, 1.48, 2, 1},
+                           {21.5, 32.9, 1.53, 1, 1},   {11.3, 18.95, 1.68, 1, 2}, {7.46, 13.2, 1.77, 2, 1}};
   const auto networks = paper_networks();
   Series series{
       "table2", {"network", "pairs", "step_seconds", "overhead_seconds", "paper_overhead_seconds"}, {}, false};
@@ -42,12 +42,12 @@ Report table2(Workbench& bench) {
     const Planned outcome = bench.plan({.model = networks[i].model, .batch = batch, .policy = "liveness"});
     const std::int64_t pairs = pairs_of(*outcome.result.plan);
     const double overhead = static_cast<double>(pairs) * kPairSeconds;
-    const double paper_overhead = images / rows[i].cuda - images / rows[i].pool;
+    const double paper_overhead = images / kRows[i].cuda - images / kRows[i].pool;
     const std::string name(networks[i].name);
-    report.modelled(name + ", cudaMalloc", "img/s", rows[i].cuda, images / (outcome.seconds + overhead),
-                    rows[i].cuda_decimals, 1);
-    report.modelled(name + ", pool", "img/s", rows[i].pool, images / outcome.seconds, rows[i].pool_decimals, 1);
-    report.modelled(name + ", speedup", "x", rows[i].speedup, (outcome.seconds + overhead) / outcome.seconds, 2, 1);
+    report.modelled(name + ", cudaMalloc", "img/s", kRows[i].cuda, images / (outcome.seconds + overhead),
+                    kRows[i].cuda_decimals, 1);
+    report.modelled(name + ", pool", "img/s", kRows[i].pool, images / outcome.seconds, kRows[i].pool_decimals, 1);
+    report.modelled(name + ", speedup", "x", kRows[i].speedup, (outcome.seconds + overhead) / outcome.seconds, 2, 1);
     report.modelled(name + fmt::format(", time of {} pairs", pairs), "ms", 1e3 * paper_overhead, 1e3 * overhead, 1, 2);
     series.rows.push_back({name, fmt::format("{}", pairs), fmt::format("{:.6f}", outcome.seconds),
                            fmt::format("{:.6f}", overhead), fmt::format("{:.6f}", paper_overhead)});

@@ -67,14 +67,15 @@ Report table1(Workbench& bench) {
     double peak[3];
     int decimals[3];
   };
-  constexpr Row rows[] = {{"AlexNet", "alexnet", 200, {14, 23, 17}, {993.018, 886.23, 886.23}, {3, 2, 2}},
-                          {"ResNet50", "superneurons/resnet50", 32, {84, 118, 85}, {455.125, 401, 401}, {3, 0, 0}},
-                          {"ResNet101", "superneurons/resnet101", 32, {169, 237, 170}, {455.125, 401, 401}, {3, 0, 0}}};
-  constexpr Recompute strategies[] = {Recompute::speed, Recompute::memory, Recompute::cost_aware};
-  for (const Row& row : rows) {
+  constexpr Row kRows[] = {
+      {"AlexNet", "alexnet", 200, {14, 23, 17}, {993.018, 886.23, 886.23}, {3, 2, 2}},
+      {"ResNet50", "superneurons/resnet50", 32, {84, 118, 85}, {455.125, 401, 401}, {3, 0, 0}},
+      {"ResNet101", "superneurons/resnet101", 32, {169, 237, 170}, {455.125, 401, 401}, {3, 0, 0}}};
+  constexpr Recompute kStrategies[] = {Recompute::speed, Recompute::memory, Recompute::cost_aware};
+  for (const Row& row : kRows) {
     for (std::size_t s = 0; s < 3; ++s) {
-      const Planned outcome = bench.plan({.model = row.model, .batch = row.batch, .options = always(strategies[s])});
-      const std::string name = fmt::format("{} {}", row.name, recompute_name(strategies[s]));
+      const Planned outcome = bench.plan({.model = row.model, .batch = row.batch, .options = always(kStrategies[s])});
+      const std::string name = fmt::format("{} {}", row.name, recompute_name(kStrategies[s]));
       report.counted(name + ", extra", "tasks", row.extra[s], outcome.summary.recomputed_tasks, 0, 2);
       report.counted(name + ", peak", "MB", row.peak[s], mebibytes(outcome.summary.peak_data_bytes), row.decimals[s],
                      1);

@@ -9,17 +9,17 @@ namespace tide::reproduce::superneurons {
 Report figure14(Workbench& bench) {
   Report report;
   report.setting = "a titan-xp with 12 GiB; policy superneurons, rules superneurons; step times modelled";
-  constexpr std::array<std::array<std::int64_t, 6>, 6> batches{{{128, 256, 512, 1024, 1408, 1792},
-                                                                {16, 32, 64, 96, 160, 224},
-                                                                {8, 16, 32, 64, 128, 240},
-                                                                {16, 32, 64, 128, 256, 384},
-                                                                {16, 32, 64, 128, 192, 256},
-                                                                {8, 16, 32, 64, 128, 176}}};
+  constexpr std::array<std::array<std::int64_t, 6>, 6> kBatches{{{128, 256, 512, 1024, 1408, 1792},
+                                                                 {16, 32, 64, 96, 160, 224},
+                                                                 {8, 16, 32, 64, 128, 240},
+                                                                 {16, 32, 64, 128, 256, 384},
+                                                                 {16, 32, 64, 128, 192, 256},
+                                                                 {8, 16, 32, 64, 128, 176}}};
   Series series{"figure14", {"network", "batch", "img_s", "moved_gb", "recomputed", "of_ideal"}, {}, true};
   const auto networks = paper_networks();
   for (std::size_t i = 0; i < networks.size(); ++i) {
     double best = 0, last = 0;
-    for (const std::int64_t batch : batches[i]) {
+    for (const std::int64_t batch : kBatches[i]) {
       Setting setting{.model = networks[i].model, .batch = batch, .device = "titan-xp"};
       setting.options.memory[Tier::device] = Bytes(12LL << 30);
       const Planned outcome = bench.plan(setting);

@@ -91,9 +91,9 @@ Report figure6(Workbench& bench) {
   Report report;
   report.setting =
       "LSTM of four layers, 1024 hidden, batch 64, 50 inputs and 5000 classes at every step; memory as in Figure 5";
-  constexpr std::array<Strategy, 4> strategies{kStrategies[0], kStrategies[1], kStrategies[2], kStrategies[4]};
+  constexpr std::array<Strategy, 4> kChosen{kStrategies[0], kStrategies[1], kStrategies[2], kStrategies[4]};
   Series series{"figure6_memory", {"steps"}, {}, true};
-  const auto ends = memory_curves(bench, kLengths, lstm, 64, strategies, series);
+  const auto ends = memory_curves(bench, kLengths, lstm, 64, kChosen, series);
   report.series.push_back(std::move(series));
   report.remarked("sharing over sublinear plan, longest", "times", "more than 4", ends[2].second / ends[3].second, 1,
                   1);
@@ -139,12 +139,12 @@ Report figure7(Workbench& bench) {
 }  // namespace
 
 std::span<const Experiment> sublinear_experiments() {
-  static constexpr std::array<Experiment, 3> experiments{{
+  static constexpr std::array<Experiment, 3> kExperiments{{
       {"figure5", "Memory of ResNets by depth", figure5},
       {"figure6", "Memory of LSTMs by length", figure6},
       {"figure7", "Time of both", figure7},
   }};
-  return experiments;
+  return kExperiments;
 }
 
 }  // namespace tide::reproduce

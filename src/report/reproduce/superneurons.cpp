@@ -5,7 +5,7 @@
 namespace tide::reproduce {
 
 std::span<const Experiment> superneurons_experiments() {
-  static constexpr std::array<Experiment, 12> experiments{{
+  static constexpr std::array<Experiment, 12> kExperiments{{
       {"figure2", "Memory of whole networks, and what workspaces bring", superneurons::figure2},
       {"figure8", "Time and memory by type of layer", superneurons::figure8},
       {"table1", "Recomputations and peak by strategy", superneurons::table1},
@@ -19,7 +19,7 @@ std::span<const Experiment> superneurons_experiments() {
       {"figure13", "Going wider: the memory that these batches stand for", superneurons::figure13},
       {"figure14", "Speed by batch on a Titan Xp", superneurons::figure14},
   }};
-  return experiments;
+  return kExperiments;
 }
 
 }  // namespace tide::reproduce

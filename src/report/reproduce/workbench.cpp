@@ -27,13 +27,13 @@ void limit_workspaces(Step& step, Bytes limit) {
 }  // namespace
 
 std::span<const PaperNetwork> paper_networks() {
-  static constexpr std::array<PaperNetwork, 6> networks{{{"AlexNet", "alexnet"},
-                                                         {"VGG16", "vgg16"},
-                                                         {"InceptionV4", "inception-v4"},
-                                                         {"ResNet50", "superneurons/resnet50"},
-                                                         {"ResNet101", "superneurons/resnet101"},
-                                                         {"ResNet152", "superneurons/resnet152"}}};
-  return networks;
+  static constexpr std::array<PaperNetwork, 6> kNetworks{{{"AlexNet", "alexnet"},
+                                                          {"VGG16", "vgg16"},
+                                                          {"InceptionV4", "inception-v4"},
+                                                          {"ResNet50", "superneurons/resnet50"},
+                                                          {"ResNet101", "superneurons/resnet101"},
+                                                          {"ResNet152", "superneurons/resnet152"}}};
+  return kNetworks;
 }
 
 NetworkPtr Workbench::network(std::string_view model) {
