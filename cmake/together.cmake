@@ -1,7 +1,7 @@
 # TIDE_TOGETHER: sources of a folder are compiled several at a time, and the headers of the standard library, fmt and
-# GoogleTest once per build, which takes half off its time. Most presets switch it on. `debug` and `tsan` do not, so
-# that a source which forgets an include does not compile there. Names in the sources of a folder must differ, those in
-# unnamed namespaces too.
+# GoogleTest once per build, which takes half off its time. All presets but `debug` switch it on; there, and for
+# scripts/tidy, a source which forgets an include does not compile. Names in the sources of a folder must differ, those
+# in unnamed namespaces too.
 option(TIDE_TOGETHER "Compile several sources at a time, and headers of libraries once" OFF)
 
 # A target that holds nothing but these headers, for others to use.
