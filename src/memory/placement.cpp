@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 
 #include "memory/skyline.h"
@@ -39,43 +40,67 @@ Order sorted_order(std::span<const Interval> intervals, PlacementMethod method) 
   return order;
 }
 
-// One interval as the search loop wants it: plain numbers in a row.
+// One interval that has an address.
 struct Placed {
   std::int64_t address, end;
   std::int32_t first, last;
 };
 
-// The lowest gap of `size` bytes at or above `floor` among `placed`, which is sorted by address.
-std::int64_t find_gap(const std::vector<Placed>& placed, const Interval& interval, std::int64_t size,
-                      std::int64_t floor) {
-  // Which of the others meet it is anyone's guess: they are picked block by block without a jump.
-  constexpr std::size_t kBlock = 64;
-  std::array<std::uint32_t, kBlock> meeting{};
-  std::int64_t candidate = floor;
-  for (std::size_t block = 0; block < placed.size(); block += kBlock) {
-    std::size_t count = 0;
-    const std::size_t end = std::min(block + kBlock, placed.size());
-    for (std::size_t k = block; k < end; ++k) {
-      meeting[count] = static_cast<std::uint32_t>(k);
-      count += static_cast<std::size_t>(placed[k].last >= interval.first) &
-               static_cast<std::size_t>(placed[k].first <= interval.last);
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-      const Placed& other = placed[meeting[k]];
-      if (other.address >= candidate + size) return candidate;
-      candidate = std::max(candidate, other.end);
-    }
-    if (placed[end - 1].address >= candidate + size) break;  // and so are all behind it
+// Several, by address. Column by column, so that a processor compares many times at once.
+class Shelf {
+ public:
+  void reserve(std::size_t count) {
+    addresses_.reserve(count);
+    ends_.reserve(count);
+    first_.reserve(count);
+    last_.reserve(count);
   }
-  return candidate;
-}
+
+  void add(const Placed& entry) {
+    const auto at = std::upper_bound(addresses_.begin(), addresses_.end(), entry.address) - addresses_.begin();
+    addresses_.insert(addresses_.begin() + at, entry.address);
+    ends_.insert(ends_.begin() + at, entry.end);
+    first_.insert(first_.begin() + at, entry.first);
+    last_.insert(last_.begin() + at, entry.last);
+  }
+
+  // The lowest gap of `size` bytes that is free for all of the interval.
+  [[nodiscard]] std::int64_t lowest_gap(const Interval& interval, std::int64_t size) const {
+    constexpr std::size_t kBlock = 64;
+    std::array<std::uint8_t, kBlock> meets{};
+    std::int64_t candidate = 0;
+    for (std::size_t block = 0; block < addresses_.size(); block += kBlock) {
+      const std::size_t count = std::min(kBlock, addresses_.size() - block);
+      const std::int32_t *const first = first_.data() + block, *const last = last_.data() + block;
+      for (std::size_t k = 0; k < count; ++k)
+        meets[k] = static_cast<std::uint8_t>(static_cast<unsigned>(last[k] >= interval.first) &
+                                             static_cast<unsigned>(first[k] <= interval.last));
+      for (std::size_t word = 0; word < count; word += sizeof(std::uint64_t)) {
+        std::uint64_t any = 0;
+        std::memcpy(&any, meets.data() + word, sizeof(any));
+        if (any == 0) continue;
+        for (std::size_t k = word; k < std::min(word + sizeof(any), count); ++k) {
+          if (meets[k] == 0) continue;
+          if (addresses_[block + k] >= candidate + size) return candidate;
+          candidate = std::max(candidate, ends_[block + k]);
+        }
+      }
+      if (addresses_[block + count - 1] >= candidate + size) break;  // and so are all behind it
+    }
+    return candidate;
+  }
+
+ private:
+  std::vector<std::int64_t> addresses_, ends_;
+  std::vector<std::int32_t> first_, last_;
+};
 
 // What is placed already, by address; of many, also by windows of ops, since a short stay meets only what
 // is in its own.
 class Shelves {
  public:
   explicit Shelves(std::span<const Interval> intervals) {
-    constexpr std::size_t kPerWindow = 256, kMostWindows = 64;
+    constexpr std::size_t kPerWindow = 128, kMostWindows = 64;
     std::int32_t end = 0;
     begin_ = INT32_MAX;
     for (const Interval& interval : intervals) {
@@ -91,38 +116,47 @@ class Shelves {
 
   [[nodiscard]] std::int64_t lowest_gap(const Interval& interval, std::int64_t size) const {
     const bool in_one = !windows_.empty() && window(interval.first) == window(interval.last);
-    return find_gap(in_one ? windows_[window(interval.first)] : all_, interval, size, 0);
+    return (in_one ? windows_[window(interval.first)] : all_).lowest_gap(interval, size);
   }
 
   void add(const Placed& entry) {
-    insert(all_, entry);
+    all_.add(entry);
     if (windows_.empty()) return;
-    for (std::size_t w = window(entry.first); w <= window(entry.last); ++w) insert(windows_[w], entry);
+    for (std::size_t w = window(entry.first); w <= window(entry.last); ++w) windows_[w].add(entry);
   }
 
  private:
   [[nodiscard]] std::size_t window(std::int32_t op) const { return static_cast<std::size_t>((op - begin_) / length_); }
 
-  static void insert(std::vector<Placed>& sorted, const Placed& entry) {
-    const auto below = [](const Placed& a, const Placed& b) { return a.address < b.address; };
-    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), entry, below), entry);
-  }
-
   std::int32_t begin_ = 0, length_ = 1;  // ops
-  std::vector<Placed> all_;
-  std::vector<std::vector<Placed>> windows_;
+  Shelf all_;
+  std::vector<Shelf> windows_;
 };
 
-// Greedy in the given order: each interval takes the lowest gap that is free for its whole stay.
-void place_greedy(std::span<const Interval> intervals, const Order& order, Placement& result) {
+// Greedy in the given order: each interval takes the lowest gap that is free for its whole stay. Where in the order one
+// would end above the limit, and the rest has no address; else the end of the order.
+std::size_t place_greedy(std::span<const Interval> intervals, const Order& order, std::int64_t limit,
+                         Placement& result) {
   Shelves shelves(intervals);
-  for (const std::uint32_t i : order) {
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::uint32_t i = order[k];
     const std::int64_t size = size_of(intervals[i]).count();
     if (size == 0) continue;
     const std::int64_t address = shelves.lowest_gap(intervals[i], size);
+    if (address + size > limit) return k;
     shelves.add({address, address + size, intervals[i].first, intervals[i].last});
     result.addresses[i] = Bytes(address);
   }
+  return order.size();
+}
+
+// The lowest gap at or above `floor` among such as meet it in time, by address.
+std::int64_t gap_above(std::int64_t floor, const std::vector<Placed>& near, std::int64_t size) {
+  for (const Placed& other : near) {
+    if (other.address >= floor + size) break;
+    floor = std::max(floor, other.end);
+  }
+  return floor;
 }
 
 // Near linear, for steps with many thousands of stays. A training step is close to a set
@@ -176,7 +210,7 @@ void place_layered(std::span<const Interval> intervals, const Order& order, Plac
     std::sort(near.begin(), near.end(), [](const Placed& a, const Placed& b) { return a.address < b.address; });
     const std::int64_t floor = skyline.highest(static_cast<std::size_t>(interval.first - begin),
                                                static_cast<std::size_t>(interval.last - begin));
-    const std::int64_t address = find_gap(near, interval, size, floor);
+    const std::int64_t address = gap_above(floor, near, size);
     buckets[first_bucket].push_back({address, address + size, interval.first, interval.last});
     result.addresses[i] = Bytes(address);
   }
@@ -189,15 +223,21 @@ Bytes peak_of(std::span<const Interval> intervals, const Placement& placement) {
   return peak;
 }
 
-// Squeaky wheel: whatever ended up at the top is placed earlier in the next round.
-void improve(std::span<const Interval> intervals, Bytes enough, int rounds, Placement& best) {
+// Squeaky wheel: whatever ended up at the top is placed earlier in the next round. `hurried`: as soon as one does not
+// end below the best so far, that one is.
+void improve(std::span<const Interval> intervals, Bytes enough, int rounds, bool hurried, Placement& best) {
   for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area}) {
     Order order = sorted_order(intervals, method);
     for (int round = 0; round < rounds && best.peak > enough; ++round) {
       Placement current;
       current.addresses.resize(intervals.size());
       current.lower_bound = best.lower_bound;
-      place_greedy(intervals, order, current);
+      const std::int64_t limit = hurried ? best.peak.count() - 1 : INT64_MAX;
+      if (const std::size_t k = place_greedy(intervals, order, limit, current); k < order.size()) {
+        const auto at = order.begin() + static_cast<std::ptrdiff_t>(k);
+        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(k / 2), at, at + 1);
+        continue;
+      }
       current.peak = peak_of(intervals, current);
       for (std::size_t k = 1; k < order.size(); ++k) {
         if (current.addresses[order[k]] + size_of(intervals[order[k]]) != current.peak) continue;
@@ -243,28 +283,31 @@ Placement place_by(std::span<const Interval> intervals, PlacementMethod method) 
   if (method == PlacementMethod::layered)
     place_layered(intervals, order, result);
   else
-    place_greedy(intervals, order, result);
+    place_greedy(intervals, order, INT64_MAX, result);
   result.peak = peak_of(intervals, result);
   return result;
 }
 
 namespace {
 
-Placement place_until(std::span<const Interval> intervals, Bytes enough, int rounds) {
+Placement place_until(std::span<const Interval> intervals, Bytes enough, int rounds, bool hurried) {
   // Beyond this many stays the quadratic methods take longer than a second.
   constexpr std::size_t kQuadraticLimit = 12000;
   Placement best = place_by(intervals, PlacementMethod::layered);
-  if (intervals.size() > kQuadraticLimit) return best;
+  if (intervals.size() > kQuadraticLimit || (hurried && best.lower_bound > enough)) return best;
   for (const auto method : {PlacementMethod::by_size, PlacementMethod::by_area, PlacementMethod::by_length}) {
     if (best.peak <= enough || best.peak == best.lower_bound) return best;
-    Placement other = place_by(intervals, method);
-    if (other.peak < best.peak) best = std::move(other);
+    Placement other{std::vector<Bytes>(intervals.size()), {}, best.lower_bound};
+    const Order order = sorted_order(intervals, method);
+    if (place_greedy(intervals, order, best.peak.count() - 1, other) < order.size()) continue;
+    other.peak = peak_of(intervals, other);
+    best = std::move(other);
   }
   // Further rounds only where they are cheap and there is something to gain.
   constexpr std::size_t kImproveLimit = 1500;
   const bool worthwhile = best.peak.count() - best.lower_bound.count() > best.lower_bound.count() / 500;
   if (intervals.size() <= kImproveLimit && worthwhile)
-    improve(intervals, std::max(enough, best.lower_bound), rounds, best);
+    improve(intervals, std::max(enough, best.lower_bound), rounds, hurried, best);
   return best;
 }
 
@@ -272,12 +315,12 @@ Placement place_until(std::span<const Interval> intervals, Bytes enough, int rou
 
 Placement place(std::span<const Interval> intervals) {
   constexpr int kRounds = 60;
-  return place_until(intervals, Bytes(), kRounds);
+  return place_until(intervals, Bytes(), kRounds, false);
 }
 
 Placement place_within(std::span<const Interval> intervals, Bytes enough) {
-  constexpr int kRounds = 4;
-  return place_until(intervals, enough, kRounds);
+  constexpr int kRounds = 2;
+  return place_until(intervals, enough, kRounds, true);
 }
 
 }  // namespace tide

@@ -58,6 +58,9 @@ class PolicyOptions {
 
 struct PlannerOptions {
   PerTier<std::optional<Bytes>> memory = {};  // budgets; none: no limit, or no such tier (TierRow)
+  // Of the device, beside the budget: taken by others, but what was asked for included it. Budgets are rounded (see
+  // search/rungs.h) as they were asked for.
+  Bytes reserved = {};
   // offload, superneurons and auto; the others keep parameters on the device:
   Parameters parameters = Parameters::device;
   // Of what rests in host memory: below this a copy is mostly latency, so that scales, shifts, statistics and biases

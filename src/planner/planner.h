@@ -2,12 +2,15 @@
 // is open about a plan is searched for around it (search/search.h). Nothing here knows a device.
 #pragma once
 
+#include <any>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "cost/model.h"
 #include "planner/options.h"
+#include "planner/search/rungs.h"
 
 namespace tide {
 
@@ -35,6 +38,8 @@ struct PlanResult {
   std::vector<Trial> trials = {};  // in the order in which they were tried
 };
 
+class Excess;
+
 // What a policy plans by: what was asked for, and what the search around it has settled.
 struct PlanningContext : PlannerOptions {
   PlanningContext() = default;
@@ -47,11 +52,26 @@ struct PlanningContext : PlannerOptions {
   // Makes the rounds of a step whose batch is cut, or the whole step that works on sub-batches (search/rounds.h); none:
   // the batch stays whole.
   std::function<Step(std::int64_t samples, Part part)> cut = {};
+
+  // Where a policy needs more than the device's budget, but no more than this, it is planned at its floor
+  // (plan_or_floor); the second where it cuts the batch.
+  Bytes floor_at_most = {}, cut_floor_at_most = {};
+  bool floor_is_known = false;  // nobody asks for the floor of a plan that fits
+  // The rest is auto's. Plans that take as long are of no use: what is proved not to be faster is left out, so that
+  // there may be no plan though the floor is within the budget.
+  double seconds_to_beat = std::numeric_limits<double>::infinity();
+  const Excess* excess = nullptr;   // of this step, where somebody has worked it out
+  bool tries_cuts = true;           // sub-batches
+  std::any* remembered = nullptr;   // what it worked out about this step at another budget
+  std::optional<Rungs> rungs = {};  // of which the budget is one, less what is reserved
 };
 
 // What a policy function returns: the plan it would make with no budget beyond the context's, and the floor. It leaves
 // `plan` empty where the budget is below the floor.
 using PolicyFunction = PlanResult (*)(Step step, const CostModel& cost, const PlanningContext& context);
+// The same, and where the budget is too small, at its floor if the context permits that.
+[[nodiscard]] PlanResult plan_or_floor(PolicyFunction plan, const Step& step, const CostModel& cost,
+                                       const PlanningContext& context);
 
 struct Policy;
 

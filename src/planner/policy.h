@@ -23,17 +23,13 @@ struct Policy {
   std::string_view name;
   std::string_view description;
   PolicyFunction plan = nullptr;
-  std::int32_t rank = 0;          // where it stands in tables and in which order auto tries: simple ones first
+  std::int32_t rank = 0;  // where it stands in tables and in which order auto tries: simple ones first
+  bool moves = true;      // whether it copies anything
+  // A time that none of its plans of a whole step beats, whatever the budget; null: nobody knows.
+  double (*seconds_at_least)(const Step& step, const CostModel& cost, const PlanningContext& context) = nullptr;
   bool rests_parameters = false;  // whether it heeds PlanningContext::rest_in_host
-  // Whether it cuts the batch by itself where it may; many: over so many sizes that a step which is cut within itself
-  // takes minutes to plan.
-  enum class Cuts : std::uint8_t { never, few_sizes, many_sizes } cuts = Cuts::never;
-  // auto: is it auto itself; what it begins with, because it fits wherever anything does; what is another policy where
-  // the batch is whole.
-  bool tries_all_others = false;
-  bool comes_first = false;
-  bool another_when_whole = false;
-  PolicyFunction plan_smallest = nullptr;  // the same with the smallest algorithms, for where the fastest do not fit
+  bool cuts = false;              // whether it cuts the batch by itself where it may
+  bool tries_all_others = false;  // whether it is auto
   std::span<const PolicyOption> options = {};
 };
 

@@ -200,7 +200,7 @@ class Finisher {
   template <typename Prepare>
   [[nodiscard]] std::optional<Draft> placed_within(const Draft& draft, const Prepare& prepare) const {
     std::optional<Draft> placed;
-    aim_lower(ladder::kHolds, [&](std::int64_t percent) {
+    aim_lower(enough_ ? ladder::kHoldsInHurry : ladder::kHolds, [&](std::int64_t percent) {
       Draft tried = draft;
       prepare(tried, percent_of(*memory_, percent));
       if (place_on_device(step_, tried, true, memory_).peak > *memory_) return false;
@@ -243,7 +243,20 @@ Bytes packed_bytes(const Step& step, Draft& draft) {
   return bottom_of(step, Tier::device, draft) + place_within(intervals, bound + Bytes(bound.count() / kTolerance)).peak;
 }
 
+double seconds_at_least(const Step& step, const CostModel& cost, const Draft& draft) {
+  PerLane<double> lanes;
+  for (const Op& op : draft.ops)
+    lanes[op.lane] += op.is_run()
+                          ? fastest_seconds(step, cost, op.run().task)
+                          : cost.copy_seconds(step.storage(op.copy().storage).bytes, op.copy().from, op.copy().to);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
 PlanResult finish_draft(const Step& step, Draft draft, const CostModel& cost, const PlanningContext& context) {
+  if (context.floor_is_known && context.memory[Tier::device]) {
+    PlanResult result = finish_quickly(step, draft, cost, context);
+    if (result.plan || result.short_of != Tier::device) return result;
+  }
   return Finisher(step, cost, context, std::nullopt).finish(std::move(draft));
 }
 

@@ -14,23 +14,16 @@ namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// A value that can be away while nobody uses it.
-struct Candidate {
-  std::int64_t bytes = 0;
-  double drop_seconds = kImpossible;  // to run it again
-  double copy_seconds = kImpossible;  // there or back
-  std::int32_t turn = -1;             // its last use in the forward pass, where the backward pass needs it too
-};
+}  // namespace
 
-class JointPlanner {
+class JointChain::Planner {
  public:
-  JointPlanner(const StepFacts& facts, const CostModel& cost, const PlanningContext& context, Bytes limit,
-               const Trade& trade, const std::vector<bool>& heads)
+  Planner(const StepFacts& facts, const CostModel& cost, const PlanningContext& context, const Trade& trade,
+          const std::vector<bool>& heads)
       : facts_(facts),
         step_(facts.step()),
         cost_(cost),
         context_(context),
-        limit_(limit.count()),
         trade_(trade),
         heads_(heads),
         replays_(facts),
@@ -39,22 +32,32 @@ class JointPlanner {
     find_candidates();
   }
 
-  std::optional<Draft> plan() {
-    if (!descend()) return std::nullopt;
+  std::optional<Draft> down_to(Bytes limit) {
+    limit_ = limit.count();
+    if (fails_ || (fails_ = !descend())) return std::nullopt;
     // Taking back may shift a peak, so descend again; the last state that fits counts.
     for (int round = 0; round < 3; ++round) {
       const Absences before = absences_;
       if (!take_back()) break;
       if (!descend()) {
         absences_ = before;
-        if (!replay_step()) return std::nullopt;
+        fails_ = !replay_step();
         break;
       }
     }
-    return std::move(played_.draft);
+    if (fails_) return std::nullopt;
+    return played_.draft;
   }
 
  private:
+  // A value that can be away while nobody uses it.
+  struct Candidate {
+    std::int64_t bytes = 0;
+    double drop_seconds = kImpossible;  // to run it again
+    double copy_seconds = kImpossible;  // there or back
+    std::int32_t turn = -1;             // its last use in the forward pass, where the backward pass needs it too
+  };
+
   void choose_algorithms() {
     workspace_.resize(step_.tasks.size());
     seconds_.resize(step_.tasks.size());
@@ -276,8 +279,9 @@ class JointPlanner {
   const StepFacts& facts_;
   const Step& step_;
   const CostModel& cost_;
-  const PlanningContext& context_;
-  std::int64_t limit_;
+  PlanningContext context_;
+  std::int64_t limit_ = 0;
+  bool fails_ = false;
   Trade trade_;
   const std::vector<bool>& heads_;
   double link_seconds_ = 0, used_link_ = 0;
@@ -290,11 +294,13 @@ class JointPlanner {
   std::vector<double> started_;  // by op of what was played: when it starts if copies take no time
 };
 
-}  // namespace
+JointChain::JointChain(const StepFacts& facts, const CostModel& cost, const PlanningContext& context,
+                       const Trade& trade, const std::vector<bool>& heads)
+    : planner_(std::make_unique<Planner>(facts, cost, context, trade, heads)) {}
+JointChain::~JointChain() = default;
+JointChain::JointChain(JointChain&&) noexcept = default;
+JointChain& JointChain::operator=(JointChain&&) noexcept = default;
 
-std::optional<Draft> plan_jointly(const StepFacts& facts, const CostModel& cost, const PlanningContext& context,
-                                  Bytes limit, const Trade& trade, const std::vector<bool>& heads) {
-  return JointPlanner(facts, cost, context, limit, trade, heads).plan();
-}
+std::optional<Draft> JointChain::down_to(Bytes limit) { return planner_->down_to(limit); }
 
 }  // namespace tide

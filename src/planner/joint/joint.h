@@ -11,6 +11,9 @@
 // are made for several guesses (Trade) and the caller keeps the fastest.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "planner/draft/recorder.h"
 
 namespace tide {
@@ -23,10 +26,23 @@ struct Trade {
   bool fast_workspaces = false;  // memory is kept free for those of the fastest algorithms
 };
 
-// The decisions that fit into `limit`, played; `heads` (by tensor) are not dropped. Nothing where
-// they do not suffice.
-[[nodiscard]] std::optional<Draft> plan_jointly(const StepFacts& facts, const CostModel& cost,
-                                                const PlanningContext& context, Bytes limit, const Trade& trade,
-                                                const std::vector<bool>& heads);
+// The decisions that fit into one limit after the other, each made from those for the one before: a draft depends on
+// the limits that were asked for, and on nothing else.
+class JointChain {
+ public:
+  // `heads` (by tensor) are not dropped. All of it outlives the chain.
+  JointChain(const StepFacts& facts, const CostModel& cost, const PlanningContext& context, const Trade& trade,
+             const std::vector<bool>& heads);
+  ~JointChain();
+  JointChain(JointChain&&) noexcept;
+  JointChain& operator=(JointChain&&) noexcept;
+
+  // Played. Nothing where no decisions suffice, or did for a limit before. REQUIRES: limits fall.
+  [[nodiscard]] std::optional<Draft> down_to(Bytes limit);
+
+ private:
+  class Planner;
+  std::unique_ptr<Planner> planner_;
+};
 
 }  // namespace tide

@@ -1,10 +1,16 @@
 // The default: plans in every way there is and keeps the plan that the simulator finds fastest.
+//
+// Which ways are tried is a function of the step and of the budget alone. What is known to be faster already
+// (seconds_to_beat) only leaves out what is proved not to beat it. So whatever is tried at a budget is tried, or proved
+// to be slower, for every larger budget that is planned on the same rungs (search/rungs.h).
 #include <algorithm>
 
 #include "cost/memoized.h"
 #include "plan/timeline.h"
+#include "planner/bound/excess.h"
 #include "planner/draft/in_place.h"
 #include "planner/finish/finish.h"
+#include "planner/finish/lifetimes.h"
 #include "planner/joint/attempts.h"
 #include "planner/policies/liveness.h"
 #include "planner/policies/superneurons.h"
@@ -12,82 +18,163 @@
 #include "planner/runtime/runtime.h"
 #include "planner/search/enough.h"
 #include "planner/search/keeper.h"
+#include "planner/search/ladder.h"
 #include "planner/search/rounds.h"
 
 namespace tide {
 namespace {
 
-// The policies that fit wherever anything does, with all their techniques.
-void consider_first(const Step& merged, const CostModel& cost, PlanningContext context, Keeper& keeper) {
-  context.in_place = false;  // results are in place already
-  context.policy.set<SuperneuronsOptions>().cache = true;
-  for (const Policy& policy : policies())
-    if (policy.comes_first) keeper.consider(policy.name, [&] { return policy.plan(merged, cost, context); });
-}
+// What does not depend on the device's budget.
+class KnownStep {
+ public:
+  KnownStep(Step step, const CostModel& model, const PlanningContext& context)
+      : apart_(std::move(step)),
+        cost_(model, apart_),
+        merged_(context.in_place ? merge_in_place(apart_) : apart_),
+        floor_(smallest_floor(merged_, resting_storages(merged_, context))),
+        excess_(context.excess != nullptr ? *context.excess : Excess(apart_, cost_, context)) {}
+  KnownStep(const KnownStep&) = delete;
+  KnownStep& operator=(const KnownStep&) = delete;
 
-// All other policies. Where parameters rest, those that know nothing of it do not count.
-void consider_others(const Step& step, const CostModel& cost, PlanningContext context, Keeper& keeper) {
-  const bool rests = any_rests(resting_storages(step, context));
-  context.cut = {};
-  const bool first_were_asked_for = context.policy.get<SuperneuronsOptions>().cache;
-  bool fits_with_fastest = false;
-  for (const Policy& policy : policies()) {
-    if (policy.tries_all_others || policy.another_when_whole || (rests && !policy.rests_parameters)) continue;
-    if (policy.comes_first && first_were_asked_for) continue;
-    keeper.consider(policy.name, [&] {
-      PlanResult result = policy.plan(step, cost, context);
-      if (policy.plan_smallest != nullptr && result.plan) fits_with_fastest = true;
-      return result;
-    });
-  }
-  if (fits_with_fastest || rests) return;
-  for (const Policy& policy : policies())
-    if (policy.plan_smallest != nullptr)
-      keeper.consider(policy.name, [&] { return policy.plan_smallest(step, cost, context); });
-}
+  [[nodiscard]] const Step& apart() const { return apart_; }
+  [[nodiscard]] const Step& merged() const { return merged_; }
+  [[nodiscard]] const CostModel& cost() const { return cost_; }
+  [[nodiscard]] const Floor& floor() const { return floor_; }
+  [[nodiscard]] const Excess& excess() const { return excess_; }
 
-// The runtime of SuperNeurons, which fits wherever anything does, with heads that move but are
-// not dropped.
-void consider_runtimes(const Step& step, const CostModel& cost, const PlanningContext& context,
-                       const std::vector<bool>& heads, const Floor& floor, Keeper& keeper) {
-  constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
-  StepFacts facts(step, {}, resting_storages(step, context));
-  facts.keep(heads);
-  const auto& options = context.policy.get<SuperneuronsOptions>();
-  for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
-    const RuntimeRules rules{options.recompute, options.replacement, prefetch};
-    std::optional<Draft> draft =
-        VirtualRuntime(facts, cost, *context.memory[Tier::device], rules).run_within(kMostOps * step.tasks.size());
-    if (draft) keeper.consider("runtime", finish_placed(step, std::move(*draft), floor, context));
+  [[nodiscard]] Bytes liveness_floor(PlanningContext context) {
+    context.memory[Tier::device].reset();
+    if (liveness_floor_.is_zero()) liveness_floor_ = plan_liveness(apart_, cost_, context).floor[Tier::device];
+    return liveness_floor_;
   }
-}
+  [[nodiscard]] const StepFacts& facts(const PlanningContext& context) {
+    if (!facts_) facts_.emplace(merged_, std::span<const LayerKind>(), resting_storages(merged_, context));
+    return *facts_;
+  }
+  // Tensors that bound segments, by how long these are.
+  [[nodiscard]] const std::vector<std::vector<bool>>& heads(const PlanningContext& context) {
+    if (!heads_.empty()) return heads_;
+    const Segments segments(facts(context));
+    const std::int64_t balanced = segments.balanced();
+    heads_ = {segments.heads(balanced)};
+    if (!is_large(merged_)) heads_.push_back(segments.heads(4 * balanced));
+    return heads_;
+  }
+  // Drafts for a rung: all above it are gone through.
+  [[nodiscard]] std::span<const Draft> drafts(const PlanningContext& context, Bytes rung) {
+    if (!drafts_) {
+      drafts_.emplace(facts(context), cost_, context, heads(context));
+      std::vector<Interval> lives = lifetimes(merged_);
+      std::erase_if(lives, [](const Interval& life) { return life.last < life.first; });
+      next_rung_ = context.rungs->at_most(live_peak(lives).bytes + context.reserved);
+    }
+    for (; next_rung_ >= rung && next_rung_ > context.reserved; next_rung_ = context.rungs->below(next_rung_))
+      drafts_->down_to(next_rung_ - context.reserved);
+    return drafts_->at(rung - context.reserved);
+  }
+
+ private:
+  Step apart_;  // where tasks are run again, other results can be in place
+  MemoizedCost cost_;
+  Step merged_;
+  Floor floor_;
+  Excess excess_;
+  Bytes liveness_floor_;
+  std::optional<StepFacts> facts_;
+  std::vector<std::vector<bool>> heads_;
+  std::optional<JointDrafts> drafts_;
+  Bytes next_rung_;  // that there are no drafts for yet
+};
 
 // A step with its batch as it is.
+class WholePlans {
+ public:
+  WholePlans(KnownStep& step, const PlanningContext& context)
+      : step_(step), context_(context), own_(context), keeper_(step.cost()) {
+    std::optional<Bytes>& memory = own_.memory[Tier::device];
+    if (memory && *memory < step.floor().bytes && step.floor().bytes <= context.floor_at_most)
+      memory = step.floor().bytes;
+  }
+
+  PlanResult plan() && {
+    keeper_.consider_floor(step_.floor().bytes, step_.floor().task);
+    const std::optional<Bytes>& memory = own_.memory[Tier::device];
+    if (memory && !can_be_faster(true)) return std::move(keeper_).take();
+    if (!memory || *memory >= step_.floor().bytes) consider_own();
+    return std::move(keeper_).take();
+  }
+
+ private:
+  [[nodiscard]] double seconds_to_beat() const {
+    return keeper_.found() ? std::min(context_.seconds_to_beat, keeper_.seconds()) : context_.seconds_to_beat;
+  }
+  // Whether any plan can be that is to be tried here.
+  [[nodiscard]] bool can_be_faster(bool moves) const {
+    const bool copies = !context_.memory[Tier::host] || !context_.memory[Tier::host]->is_zero();
+    return step_.excess().allows(std::max(*own_.memory[Tier::device], context_.floor_at_most), seconds_to_beat(),
+                                 moves && copies);
+  }
+
+  void consider_own() {
+    if (!own_.memory[Tier::device] || *own_.memory[Tier::device] >= step_.liveness_floor(own_))
+      keeper_.consider("liveness", [&] { return plan_liveness(step_.apart(), step_.cost(), own_); });
+    if (!own_.memory[Tier::device] || !can_be_faster(true)) return;
+    consider_joint();
+    // The runtime of SuperNeurons, which fits wherever anything does, with heads that move but are not dropped: for
+    // budgets near the floor.
+    constexpr double kNearFloor = 1.5;
+    if (is_large(step_.merged()) || static_cast<double>(own_.memory[Tier::device]->count()) >
+                                        kNearFloor * static_cast<double>(step_.floor().bytes.count()))
+      return;
+    consider_runtimes(step_.heads(own_).front());
+    consider_runtimes(step_.heads(own_).back());
+  }
+
+  // Drafts for the budget, and for less, so that copies have room to run ahead.
+  void consider_joint() {
+    const Bytes memory = *own_.memory[Tier::device];
+    std::vector<std::span<const Draft>> lists;
+    std::optional<JointDrafts> alone;
+    if (!own_.rungs || memory != *context_.memory[Tier::device]) {
+      alone.emplace(step_.facts(own_), step_.cost(), own_, step_.heads(own_));
+      for (const std::int64_t percent : ladder::kJoint) lists.push_back(alone->down_to(percent_of(memory, percent)));
+    } else {
+      const Bytes rung = memory + own_.reserved;
+      for (const int rungs : {0, 1, 2, 4}) {
+        Bytes lower = rung;
+        for (int k = 0; k < rungs; ++k) lower = own_.rungs->below(lower);
+        if (lower > own_.reserved) lists.push_back(step_.drafts(own_, lower));
+      }
+    }
+    consider_joint_plans(step_.merged(), lists, step_.cost(), own_, context_.seconds_to_beat, keeper_);
+  }
+
+  void consider_runtimes(const std::vector<bool>& heads) {
+    constexpr std::size_t kMostOps = 4;  // of a runtime's plan, times the step's tasks
+    StepFacts facts(step_.merged(), {}, resting_storages(step_.merged(), own_));
+    facts.keep(heads);
+    const auto& options = own_.policy.get<SuperneuronsOptions>();
+    for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
+      if (!can_be_faster(true)) return;
+      const RuntimeRules rules{options.recompute, options.replacement, prefetch};
+      std::optional<Draft> draft = VirtualRuntime(facts, step_.cost(), *own_.memory[Tier::device], rules)
+                                       .run_within(kMostOps * step_.merged().tasks.size());
+      if (!draft || seconds_at_least(step_.merged(), step_.cost(), *draft) >= seconds_to_beat()) continue;
+      keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), own_));
+    }
+  }
+
+  KnownStep& step_;
+  const PlanningContext& context_;
+  PlanningContext own_;  // at the floor, where there is to be a plan at all
+  Keeper keeper_;
+};
+
 PlanResult plan_whole(Step step, const CostModel& model, const PlanningContext& context) {
-  const MemoizedCost cost(model, step);
-  const std::optional<Bytes>& memory = context.memory[Tier::device];
-  const double ideal = ideal_seconds(step, cost);
-  Keeper keeper(cost);
-  keeper.consider("liveness", [&] { return plan_liveness(step, cost, context); });
-  const Step apart = step;  // where tasks are run again, other results can be in place
-  if (context.in_place) step = merge_in_place(std::move(step));
-  const Floor floor = smallest_floor(step, resting_storages(step, context));
-  keeper.consider_floor(floor.bytes, floor.task);
-  if (!memory || keeper.within(ideal * enough::kNothingIsFaster)) return std::move(keeper).take();
-  if (*memory < floor.bytes) return std::move(keeper).take();
-  consider_first(step, cost, context, keeper);
-  consider_others(apart, cost, context, keeper);
-  if (keeper.within(ideal * enough::kHardlyFaster)) return std::move(keeper).take();
-  const StepFacts facts(step, {}, resting_storages(step, context));
-  const Segments segments(facts);
-  const std::int64_t balanced = segments.balanced();
-  std::vector<std::vector<bool>> heads{segments.heads(balanced), segments.heads(4 * balanced)};
-  if (!is_large(step)) heads.insert(heads.end(), {segments.heads(segments.largest()), segments.heads(0)});
-  consider_joint_plans(step, facts, cost, context, heads, keeper);
-  if (is_large(step) || keeper.within(ideal * enough::kNoNeedForRuntimes)) return std::move(keeper).take();
-  consider_runtimes(step, cost, context, heads.front(), floor, keeper);
-  consider_runtimes(step, cost, context, heads.back(), floor, keeper);
-  return std::move(keeper).take();
+  std::any local;
+  std::any& known = context.remembered != nullptr ? *context.remembered : local;
+  if (!known.has_value()) known = std::make_shared<KnownStep>(std::move(step), model, context);
+  return WholePlans(*std::any_cast<std::shared_ptr<KnownStep>&>(known), context).plan();
 }
 
 // A step in sub-batches of this size with unlimited memory.
@@ -97,36 +184,26 @@ double ideal_in_rounds(const Step& step, std::int64_t samples, const CostModel& 
   return rounds * ideal_seconds(context.cut(samples, Part::later_round), cost);
 }
 
-// The other policies that cut batches. They keep parameters on the device.
-void consider_others_cut(const Step& step, const CostModel& cost, const PlanningContext& context, Keeper& keeper) {
-  if (any_rests(resting_storages(step, context))) return;
-  for (const Policy& policy : policies()) {
-    if (policy.cuts == Policy::Cuts::never || policy.tries_all_others) continue;
-    // Cut within one step, it has a task for every sub-batch.
-    if (policy.cuts == Policy::Cuts::many_sizes && cuts_within(step, context)) continue;
-    keeper.consider(policy.name, [&] { return policy.plan(step, cost, context); });
-  }
-}
-
-// Smaller ones take less memory and more time; two in a row that gain nothing are enough.
-void consider_sizes(const Step& step, const CostModel& cost, const PlanningContext& context, Keeper& keeper) {
+// Smaller ones take less memory and more time.
+void consider_sizes(const Step& step, const CostModel& cost, const PlanningContext& context, double seconds_to_beat,
+                    Keeper& keeper) {
   const std::int64_t batch = step.options.batch;
   const bool within = cuts_within(step, context);
   constexpr std::int64_t kManyTasks = 10'000;
-  std::int64_t before = batch;
-  int worse = 0;
-  for (std::int64_t rounds = 2; rounds <= batch && worse < 2;
-       rounds += std::max<std::int64_t>(within ? rounds : rounds / 2, 1)) {
-    const std::int64_t samples = (batch + rounds - 1) / rounds;
-    if (std::exchange(before, samples) == samples) continue;
-    if (within && keeper.found() && rounds * step.ordered_tasks > kManyTasks) break;
-    const bool found = keeper.found();
-    const double seconds = keeper.seconds();
-    if (!found || ideal_in_rounds(step, samples, cost, context) < seconds)
+  const auto consider = [&](std::int64_t samples) {
+    const double beaten = keeper.found() ? std::min(seconds_to_beat, keeper.seconds()) : seconds_to_beat;
+    if (ideal_in_rounds(step, samples, cost, context) < beaten)
       keeper.consider(fmt::format("{} samples", samples),
                       [&] { return plan_rounds(plan_whole, step, samples, cost, context); });
-    worse = found && keeper.seconds() >= seconds ? worse + 1 : 0;
+  };
+  std::int64_t before = batch;
+  for (std::int64_t rounds = 2; rounds <= batch; rounds += std::max<std::int64_t>(within ? rounds : rounds / 2, 1)) {
+    if (within && rounds * step.ordered_tasks > kManyTasks) break;
+    const std::int64_t samples = (batch + rounds - 1) / rounds;
+    if (std::exchange(before, samples) != samples) consider(samples);
   }
+  // What is feasible does not depend on which sizes were tried.
+  if (!keeper.found() && before > 1) consider(1);
 }
 
 PlanResult plan_auto(Step step, const CostModel& cost, const PlanningContext& context) {
@@ -135,15 +212,14 @@ PlanResult plan_auto(Step step, const CostModel& cost, const PlanningContext& co
   Keeper keeper(cost);
   keeper.consider("whole", [&] { return plan_whole(step, cost, context); });
   // What is feasible does not depend on what is fastest.
-  PlanningContext least = context;
-  least.memory[Tier::device] = Bytes();
-  const PlanResult smallest = plan_rounds(plan_whole, step, 1, cost, least);
+  PlanningContext part = for_part(context);
+  part.memory[Tier::device] = Bytes();
+  const PlanResult smallest = plan_rounds(plan_whole, step, 1, cost, part);
   keeper.consider_floor(smallest.floor[Tier::device], smallest.bottleneck_task);
-  if (keeper.within(enough::kNoNeedToCut * ideal_seconds(step, cost)) || *memory < keeper.floor())
+  if (!context.tries_cuts || std::max(*memory, context.cut_floor_at_most) < keeper.floor())
     return std::move(keeper).take();
-  consider_others_cut(step, cost, context, keeper);
-  consider_sizes(step, cost, context, keeper);
-  if (!keeper.found()) keeper.consider("one sample", [&] { return plan_rounds(plan_whole, step, 1, cost, context); });
+  part.memory[Tier::device] = std::max(*memory, keeper.floor());
+  consider_sizes(step, cost, part, context.seconds_to_beat, keeper);
   return std::move(keeper).take();
 }
 
@@ -156,7 +232,7 @@ Policy auto_policy() {
           .plan = plan_auto,
           .rank = 14,
           .rests_parameters = true,
-          .cuts = Policy::Cuts::few_sizes,
+          .cuts = true,
           .tries_all_others = true};
 }
 

@@ -39,7 +39,8 @@ Policy baseline_policy() {
   return {.name = "baseline",
           .description = "every tensor has memory of its own for the whole step",
           .plan = plan_baseline,
-          .rank = 1};
+          .rank = 1,
+          .moves = false};
 }
 
 }  // namespace tide

@@ -49,7 +49,8 @@ Policy drop_cheap_policy() {
   return {.name = "drop-cheap",
           .description = "cheap layers are dropped and run again, convolutions and products are kept",
           .plan = plan_drop_cheap,
-          .rank = 11};
+          .rank = 11,
+          .moves = false};
 }
 
 }  // namespace tide

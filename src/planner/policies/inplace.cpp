@@ -16,7 +16,8 @@ Policy inplace_policy() {
   return {.name = "inplace",
           .description = "baseline, but results overwrite operands that nobody needs any more",
           .plan = plan_inplace,
-          .rank = 2};
+          .rank = 2,
+          .moves = false};
 }
 
 }  // namespace tide

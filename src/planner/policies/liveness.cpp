@@ -21,7 +21,8 @@ Policy liveness_policy() {
   return {.name = "liveness",
           .description = "memory is held from first write to last read, at addresses packed by lifetime",
           .plan = plan_liveness,
-          .rank = 4};
+          .rank = 4,
+          .moves = false};
 }
 
 }  // namespace tide

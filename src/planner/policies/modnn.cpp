@@ -159,7 +159,7 @@ Policy modnn_policy() {
               "neighbours leave where that delays least, and come back just in time; batches are cut to fit (moDNN)",
           .plan = plan_modnn,
           .rank = 9,
-          .cuts = Policy::Cuts::few_sizes,
+          .cuts = true,
           .options = kModnnFlags};
 }
 

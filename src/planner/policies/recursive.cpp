@@ -126,6 +126,7 @@ Policy recursive_policy() {
           .description = "segments within segments: O(log n) memory for O(n log n) time",
           .plan = plan_recursive,
           .rank = 13,
+          .moves = false,
           .options = kRecursiveFlags};
 }
 

@@ -82,7 +82,8 @@ Policy sharing_policy() {
   return {.name = "sharing",
           .description = "inplace, and blocks are recycled among tensors (sublinear paper, section 3)",
           .plan = plan_sharing,
-          .rank = 3};
+          .rank = 3,
+          .moves = false};
 }
 
 }  // namespace tide

@@ -173,6 +173,7 @@ Policy sublinear_policy() {
           .description = "segments are run again from what is kept between them: O(sqrt n) memory",
           .plan = plan_sublinear,
           .rank = 12,
+          .moves = false,
           .options = kSublinearFlags};
 }
 

@@ -3,6 +3,7 @@
 #include "planner/policies/superneurons.h"
 
 #include <array>
+#include <cmath>
 
 #include "plan/timeline.h"
 #include "planner/draft/in_place.h"
@@ -25,12 +26,15 @@ std::span<const LayerKind> checkpoints_of(const PlanningContext& context) {
   return asked.empty() ? paper_checkpoints() : asked;
 }
 
-// Without the cache, every technique is applied whether memory is short or not.
-PlanResult plan_always(const Step& step, const CostModel& cost, const PlanningContext& context) {
-  const StepFacts facts(step, checkpoints_of(context), resting_storages(step, context));
+Draft draft_always(const StepFacts& facts, const PlanningContext& context) {
   Techniques techniques = offloading(facts, checkpoints_of(context));
   add_recomputation(facts, context.policy.get<SuperneuronsOptions>().recompute, techniques);
-  Draft draft = apply(facts, techniques);
+  return apply(facts, techniques);
+}
+
+// Without the cache, every technique is applied whether memory is short or not.
+PlanResult plan_always(const Step& step, const CostModel& cost, const PlanningContext& context) {
+  Draft draft = draft_always(StepFacts(step, checkpoints_of(context), resting_storages(step, context)), context);
   return finish_draft(step, std::move(draft), cost, context);
 }
 
@@ -58,8 +62,11 @@ class CachedPlans {
     settle(at_rest, cost_);
     if (at_rest.plan && *at_rest.seconds <= enough::kWorthMoving * ideal_seconds(step_, cost_)) return at_rest;
     rests_ = at_rest.plan.has_value();
+    const double beaten = context_.seconds_to_beat;
+    const bool slow = !rests_ || *at_rest.seconds >= beaten;
     if (rests_) keep(std::move(at_rest));
     const StepFacts facts(step_, checkpoints_of(context_), resting_storages(step_, context_));
+    if (slow && std::isfinite(beaten) && fastest_draft(facts) >= beaten) return below(floor_);
     if (std::optional<PlanResult> enough = run_as_placed(facts)) return *std::move(enough);
     run_and_repack(facts);
     // The cache may be unlucky; it never moves more than the techniques applied always.
@@ -79,6 +86,19 @@ class CachedPlans {
     return with_floor(plan_liveness(step_, cost_, merged));
   }
 
+  // A time that nothing tried below beats.
+  [[nodiscard]] double fastest_draft(const StepFacts& facts) const {
+    double seconds = seconds_at_least(step_, cost_, draft_always(facts, context_));
+    const Bytes memory = *context_.memory[Tier::device];
+    for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
+      seconds = std::min(seconds, seconds_at_least(step_, cost_, run(facts, memory, prefetch)));
+    for (const std::int64_t percent : ladder::kRepacked)
+      if (percent_of(memory, percent) >= floor_.bytes)
+        seconds =
+            std::min(seconds, seconds_at_least(step_, cost_, run(facts, percent_of(memory, percent), Prefetch::never)));
+    return seconds;
+  }
+
   // As the runtime places it. For a very long step, one way has to do.
   std::optional<PlanResult> run_as_placed(const StepFacts& facts) {
     constexpr std::uint32_t kManyTasks = 10'000;
@@ -95,7 +115,7 @@ class CachedPlans {
     aim_lower(ladder::kRepacked, [&](std::int64_t percent) {
       const Bytes share = percent_of(*context_.memory[Tier::device], percent);
       if (share < floor_.bytes) return true;
-      PlanResult repacked = finish_draft(step_, run(facts, share, Prefetch::never), cost_, context_);
+      PlanResult repacked = finish_quickly(step_, run(facts, share, Prefetch::never), cost_, context_);
       const bool packed = repacked.plan.has_value();
       if (packed) keep(std::move(repacked));
       return packed;
@@ -186,7 +206,6 @@ Policy superneurons_policy() {
           .plan = plan_superneurons,
           .rank = 6,
           .rests_parameters = true,
-          .comes_first = true,
           .options = kSuperneuronsFlags};
 }
 

@@ -9,8 +9,8 @@ PlanResult plan_vdnn_all(Step step, const CostModel& cost, const PlanningContext
   return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, context.policy.get<VdnnOptions>().algorithms);
 }
 
-PlanResult plan_smallest_vdnn_all(Step step, const CostModel& cost, const PlanningContext& context) {
-  return plan_vdnn(std::move(step), cost, context, VdnnLayers::all, Algorithms::smallest);
+double vdnn_all_at_least(const Step& step, const CostModel& cost, const PlanningContext& context) {
+  return vdnn_seconds_at_least(step, cost, context, VdnnLayers::all);
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ Policy vdnn_all_policy() {
           .description = "the same for the inputs of all layers",
           .plan = plan_vdnn_all,
           .rank = 8,
-          .plan_smallest = plan_smallest_vdnn_all};
+          .seconds_at_least = vdnn_all_at_least};
 }
 
 }  // namespace tide

@@ -13,8 +13,8 @@ PlanResult plan_vdnn_conv(Step step, const CostModel& cost, const PlanningContex
                    context.policy.get<VdnnOptions>().algorithms);
 }
 
-PlanResult plan_smallest_vdnn_conv(Step step, const CostModel& cost, const PlanningContext& context) {
-  return plan_vdnn(std::move(step), cost, context, VdnnLayers::convolutions, Algorithms::smallest);
+double vdnn_conv_at_least(const Step& step, const CostModel& cost, const PlanningContext& context) {
+  return vdnn_seconds_at_least(step, cost, context, VdnnLayers::convolutions);
 }
 
 constexpr std::array kVdnnConvFlags{
@@ -33,7 +33,7 @@ Policy vdnn_conv_policy() {
           .description = "inputs of convolutions leave and come back, each copy in step with one layer (vDNN)",
           .plan = plan_vdnn_conv,
           .rank = 7,
-          .plan_smallest = plan_smallest_vdnn_conv,
+          .seconds_at_least = vdnn_conv_at_least,
           .options = kVdnnConvFlags};
 }
 

@@ -37,6 +37,7 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContex
       samples = std::min(samples - 1, rounds(batch, more));
     }
   }
+  if (keeper.found() && context.floor_is_known) return std::move(keeper).take();
   // The floor is the same whether there is a plan or not.
   PlanningContext least = context;
   least.memory[Tier::device] = Bytes();
@@ -46,6 +47,11 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContex
   return std::move(keeper).take();
 }
 
+double vdnn_plus_at_least(const Step& step, const CostModel& cost, const PlanningContext& context) {
+  return std::min(vdnn_seconds_at_least(step, cost, context, VdnnLayers::convolutions),
+                  vdnn_seconds_at_least(step, cost, context, VdnnLayers::all));
+}
+
 }  // namespace
 
 Policy vdnn_plus_policy() {
@@ -53,8 +59,8 @@ Policy vdnn_plus_policy() {
           .description = "whichever of the two is faster, in sub-batches as large as moDNN's",
           .plan = plan_vdnn_plus,
           .rank = 10,
-          .cuts = Policy::Cuts::many_sizes,
-          .another_when_whole = true};
+          .seconds_at_least = vdnn_plus_at_least,
+          .cuts = true};
 }
 
 }  // namespace tide

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 
 #include "planner/planner.h"
 
@@ -19,7 +21,24 @@ struct StepChoice {
 };
 using BuildStep = std::function<Step(const StepChoice& choice)>;
 
-// The limits that are tried within a budget: the first fuses everything.
+// The limits that are tried within a budget: the first fuses everything, the last, at any budget the same, no
+// additions.
 [[nodiscard]] std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType activations);
+
+// The steps that a search comes across, each built once.
+class FusedSteps {
+ public:
+  explicit FusedSteps(const BuildStep& build) : build_(build) {}
+
+  // Of steps that come out the same, the limit under which one of them is known.
+  [[nodiscard]] Bytes known_limit(Bytes limit);
+  // REQUIRES: a known limit.
+  [[nodiscard]] const Step& at(Bytes limit) const { return *steps_.at(limit); }
+
+ private:
+  const BuildStep& build_;
+  std::map<Bytes, std::shared_ptr<const Step>> steps_;
+  std::map<Bytes, Bytes> known_;
+};
 
 }  // namespace tide

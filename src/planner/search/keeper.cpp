@@ -21,7 +21,7 @@ void settle(PlanResult& result, const CostModel& cost) {
 
 void Keeper::consider_floor(Bytes floor, const std::string& bottleneck) {
   Bytes& least = best_.floor[Tier::device];
-  if (floor >= least && !least.is_zero()) return;
+  if (floor.is_zero() || (floor >= least && !least.is_zero())) return;
   least = floor;
   best_.bottleneck_task = bottleneck;
 }

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "cost/algorithms.h"
-#include "plan/timeline.h"
 #include "planner/draft/in_place.h"
 #include "planner/draft/resting_storages.h"
+#include "planner/finish/floor.h"
 #include "planner/finish/lifetimes.h"
-#include "planner/search/enough.h"
 
 namespace tide {
 namespace {
@@ -120,26 +119,26 @@ void RestingChoices::list_automatic(const Step& step, const CostModel& cost, con
   const Candidates candidates(step, cost, context);
   const std::optional<Bytes>& memory = context.memory[Tier::device];
   if (candidates.empty() || !memory) return;
+  all_ = candidates.first(candidates.bytes());
   Bytes wanted = std::min(excess(step, context), candidates.bytes());
   // Little would be gained where they are a small part of memory.
   constexpr std::int64_t kSmallPart = 8;
   if (candidates.bytes().count() < memory->count() / kSmallPart) wanted = Bytes();
-  // One plan has to do where nothing needs to rest, and where a plan takes long to make.
+  std::vector<Bytes> amounts{Bytes()};
+  // Activations may be cheaper to run again than parameters are to fetch, so that nothing rests in one of the plans.
+  // All of them do where the step would hardly fit otherwise.
+  constexpr std::int64_t kNearFloor = 4;  // a quarter above it
+  const Step merged = context.in_place ? merge_in_place(step) : step;
+  const Bytes floor = smallest_floor(merged).bytes;
+  const bool is_near = *memory < floor + Bytes(floor.count() / kNearFloor);
+  // Where plans take long to make, no more than what is needed.
   constexpr std::uint32_t kManyTasks = 5'000;
-  const bool hurried = wanted.is_zero() || step.ordered_tasks > kManyTasks;
-  std::vector<Bytes> amounts{wanted, candidates.bytes()};
-  // Activations may be cheaper to run again than parameters are to fetch.
-  constexpr double kMostOfMemory = 0.75;
-  const bool room =
-      static_cast<double>(candidates.bytes().count()) < kMostOfMemory * static_cast<double>(memory->count());
-  if (!hurried || room) amounts.push_back(Bytes());
-  if (!hurried) amounts.push_back(candidates.state_bytes());
+  if (is_near || (!wanted.is_zero() && step.ordered_tasks <= kManyTasks)) amounts.push_back(candidates.bytes());
+  if (!wanted.is_zero()) amounts.push_back(wanted);
+  if (!wanted.is_zero() && step.ordered_tasks <= kManyTasks) amounts.push_back(candidates.state_bytes());
   std::sort(amounts.begin(), amounts.end());
   amounts.erase(std::unique(amounts.begin(), amounts.end()), amounts.end());
-  for (const Bytes amount : amounts)
-    list_.push_back({candidates.first(amount), amount, amount.is_zero() ? enough::kWorthMoving : 1});
-  all_ = candidates.first(candidates.bytes());
-  enough_seconds_ = (hurried ? enough::kNoNeedToRestInHurry : enough::kNoNeedToRest) * ideal_seconds(step, cost);
+  for (const Bytes amount : amounts) list_.push_back({candidates.first(amount), amount});
 }
 
 std::vector<bool> rest_in_host(const Plan& plan) {

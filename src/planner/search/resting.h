@@ -12,15 +12,14 @@
 
 namespace tide {
 
-// What rests, and what it takes to be chosen.
+// What rests.
 struct RestingChoice {
   std::vector<bool> rest_in_host;  // see PlanningContext
   Bytes bytes;
-  double advantage = 1;  // see Keeper: nothing rests for a few percent
 };
 
-// What PlannerOptions::parameters leaves open. `automatic` rests nothing where the step does well without, and
-// otherwise what makes the simulated step fastest.
+// What PlannerOptions::parameters leaves open: with `automatic`, what makes the simulated step fastest, nothing among
+// it. A function of the step and the budget.
 class RestingChoices {
  public:
   // Throws an Error where the policy keeps parameters on the device and the options want them elsewhere.
@@ -29,9 +28,8 @@ class RestingChoices {
   // Whether there is nothing to choose, and what it is then.
   [[nodiscard]] bool settled() const { return list_.empty(); }
   [[nodiscard]] const std::optional<std::vector<bool>>& only() const { return only_; }
-  // In the order in which they are to be tried, until a plan takes no longer than that.
+  // In the order in which they are to be tried: the least first.
   [[nodiscard]] const std::vector<RestingChoice>& list() const { return list_; }
-  [[nodiscard]] double enough_seconds() const { return enough_seconds_; }
   // The one that takes the least device memory.
   [[nodiscard]] const std::vector<bool>& all() const { return all_; }
 
@@ -41,7 +39,6 @@ class RestingChoices {
   std::optional<std::vector<bool>> only_;
   std::vector<RestingChoice> list_;
   std::vector<bool> all_;
-  double enough_seconds_ = 0;
 };
 
 // What a plan came to, for other steps of the job.

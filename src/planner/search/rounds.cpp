@@ -142,6 +142,15 @@ Numerics numerics_of_rounds(const Step& step, const PlanningContext& context) {
   return normalizes(step) && !has_exact_batch_norm(context.batch) ? Numerics::changed : Numerics::reordered;
 }
 
+PlanningContext for_part(PlanningContext context) {
+  context.floor_at_most = context.cut_floor_at_most = Bytes();
+  context.seconds_to_beat = std::numeric_limits<double>::infinity();
+  context.excess = nullptr;
+  context.remembered = nullptr;
+  context.rungs.reset();
+  return context;
+}
+
 bool cuts_within(const Step& step, const PlanningContext& context) {
   return has_exact_batch_norm(context.batch) && normalizes(step);
 }

@@ -24,6 +24,9 @@ namespace tide {
 // What cutting its batch does to the numbers of a step.
 [[nodiscard]] Numerics numerics_of_rounds(const Step& step, const PlanningContext& context);
 
+// For planning a part of a step: what is known about the whole does not hold for it.
+[[nodiscard]] PlanningContext for_part(PlanningContext context);
+
 // Whether sub-batches are cut within one step, for the sake of its batch norms.
 [[nodiscard]] bool cuts_within(const Step& step, const PlanningContext& context);
 

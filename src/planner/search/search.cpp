@@ -1,88 +1,244 @@
 #include "planner/search/search.h"
 
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "plan/checker.h"
 #include "plan/timeline.h"
-#include "planner/search/enough.h"
+#include "planner/bound/excess.h"
 #include "planner/search/keeper.h"
 #include "planner/search/resting.h"
 #include "planner/search/rounds.h"
+#include "planner/search/rungs.h"
 
 namespace tide {
 namespace {
+
+// The rungs of auto's own plans: fewer, the longer a step takes to plan.
+struct RungsBySize {
+  std::uint32_t tasks;  // at most
+  Rungs rungs;
+};
+const std::array<RungsBySize, 4> kOwn{{{120, Rungs(32)}, {500, Rungs(16)}, {4000, Rungs(8)}, {UINT32_MAX, Rungs(4)}}};
+// Those of the other policies, and of sub-batches.
+const Rungs kOthers(8), kCuts(4);
+constexpr std::uint32_t kLargeStep = 1000;  // tasks: others as sub-batches
+
+Rungs own_rungs(const Step& step) {
+  return std::ranges::find_if(kOwn, [&](const RungsBySize& row) { return step.ordered_tasks <= row.tasks; })->rungs;
+}
 
 class Search {
  public:
   Search(const Policy& policy, const CostModel& cost) : policy_(policy), cost_(cost) {}
 
-  PlanResult over_fusing(const BuildStep& build, PlanningContext context) {
-    Step whole = build({});
-    Bytes limit;
-    context.cut = [&](std::int64_t samples, Part part) { return build({limit, samples, part}); };
-    if (!context.memory[Tier::device] || !whole.options.fuse) return one_step(whole, context);
-    const double enough = enough::kNoNeedToFuseLess * ideal_seconds(whole, cost_);
-    Keeper keeper(cost_, {.failure = Taste::Failure::smallest_floor});
-    std::size_t tasks = 0;  // of the step before: the same number is the same step
-    for (const Bytes tried : fuse_limits(context.memory[Tier::device], whole.options.activations)) {
-      limit = tried;
-      if (keeper.within(enough)) break;
-      // Where the batch is cut within the step nothing is fused.
-      if (keeper.found() && keeper.best().plan->phases.front().step->options.sub_batch > 0) break;
-      Step step = limit.is_zero() ? whole : build({limit});
-      if (step.tasks.size() == tasks) continue;
-      tasks = step.tasks.size();
-      keeper.consider(limit.is_zero() ? "all fused" : fmt::format("fused up to {} bytes", limit.count()),
-                      [&] { return one_step(step, context); });
-    }
-    PlanResult result = std::move(keeper).take();
-    result.plan_seconds = planning_;
-    result.check_seconds = checking_;
-    return result;
+  // Over the steps of a builder, with a budget as high as its rungs.
+  PlanResult over_rungs(const BuildStep& build, PlanningContext context) {
+    const Stopwatch watch;
+    FusedSteps steps(build);
+    steps_ = &steps;
+    context.cut = [&](std::int64_t samples, Part part) { return build({limit_, samples, part}); };
+    const std::optional<Bytes> budget = context.memory[Tier::device];
+    const PlanResult least = smallest(context);
+    context.floor_is_known = true;
+    PlanResult result;
+    if (!budget)
+      result = over_fusing(context);
+    else if (*budget >= least.floor[Tier::device])
+      result = policy_.tries_all_others ? all_rungs(context, least.floor[Tier::device]) : on_rung(context);
+    result.floor[Tier::device] = least.floor[Tier::device];
+    result.bottleneck_task = least.bottleneck_task;
+    planning_ += watch.seconds();
+    if (result.plan) stamp(*result.plan, steps.at(result.plan->phases.front().step->options.fuse_limit), context);
+    return proved(std::move(result));
   }
 
-  // A step as it is: plans and stamps.
+  // A step as it is, with the budget as it is.
   PlanResult unproved(const Step& step, const PlanningContext& context) {
-    const std::string fingerprint = fingerprint_of(step);
     const Stopwatch watch;
-    PlanResult result = over_resting(step, context);
+    PlanResult result = over_policies(step, context);
     settle(result, cost_);
     planning_ += watch.seconds();
     result.plan_seconds = planning_;
-    if (!result.plan) return result;
-    result.plan->policy = policy_.name;
-    result.plan->numerics = numerics_of(*result.plan);
-    result.plan->fingerprint = fingerprint;
-    result.plan->memory = context.memory;
+    if (result.plan) stamp(*result.plan, step, context);
     return result;
   }
 
-  // The same, and checks.
-  PlanResult one_step(const Step& step, const PlanningContext& context) {
-    PlanResult result = unproved(step, context);
+  PlanResult proved(PlanResult result) const {
+    result.plan_seconds = planning_;
     if (!result.plan) return result;
     const Stopwatch watch;
     require_valid(*result.plan);
-    checking_ += watch.seconds();
-    result.check_seconds = checking_;
+    result.check_seconds = watch.seconds();
     return result;
   }
 
  private:
+  // auto: the best of its own and of all others.
+  PlanResult over_policies(const Step& step, PlanningContext context) {
+    if (!policy_.tries_all_others || !context.memory[Tier::device]) return over_resting(step, context);
+    Keeper keeper(cost_);
+    keeper.consider(policy_.name, [&] { return over_resting(step, context); });
+    for (const Policy& policy : policies()) {
+      if (policy.tries_all_others || (!policy.rests_parameters && context.parameters == Parameters::host)) continue;
+      keeper.consider(policy.name, [&] { return Search(policy, cost_).over_resting(step, context); });
+    }
+    return std::move(keeper).take();
+  }
+
+  void stamp(Plan& plan, const Step& step, const PlanningContext& context) const {
+    plan.policy = policy_.name;
+    plan.numerics = numerics_of(plan);
+    plan.fingerprint = fingerprint_of(step);
+    plan.memory = context.memory;
+  }
+
+  [[nodiscard]] const Step& whole() const { return steps_->at(steps_->known_limit(Bytes())); }
+  // Those that a policy other than auto is planned on.
+  [[nodiscard]] Rungs rungs(const PlanningContext& context) const {
+    return whole().ordered_tasks > kLargeStep || (policy_.cuts && may_cut(whole(), context)) ? kCuts : kOthers;
+  }
+
+  // The floor of the policy, at no matter which budget.
+  PlanResult smallest(PlanningContext context) {
+    context.memory[Tier::device] = Bytes();
+    Keeper keeper(cost_, {.failure = Taste::Failure::smallest_floor});
+    std::set<Bytes> limits{Bytes()};
+    if (whole().options.fuse)
+      for (const Bytes limit : fuse_limits(std::nullopt, whole().options.activations))
+        limits.insert(steps_->known_limit(limit));
+    for (const Bytes limit : limits) {
+      limit_ = limit;
+      const Step& step = steps_->at(limit);
+      const RestingChoices choices(policy_, step, cost_, context);
+      context.rest_in_host = choices.settled() ? choices.only() : choices.all();
+      keeper.consider("floor", over_rounds(step, context));
+      context.rest_in_host.reset();
+    }
+    return std::move(keeper).take();
+  }
+
+  // A policy other than auto, at the highest rung.
+  PlanResult on_rung(PlanningContext context) {
+    const Bytes budget = *context.memory[Tier::device];
+    const Bytes rung = rungs(context).at_most(budget + context.reserved);
+    context.memory[Tier::device] = rung > context.reserved ? rung - context.reserved : Bytes();
+    context.floor_at_most = std::min(budget, rungs(context).above(rung) - context.reserved - Bytes(1));
+    // With as much fused as can be: only where that does not fit, nothing is.
+    Keeper keeper(cost_);
+    for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
+      if (keeper.found() || (!tried.is_zero() && !whole().options.fuse)) break;
+      limit_ = steps_->known_limit(tried);
+      if (tried.is_zero() || !limit_.is_zero())
+        keeper.consider(name_of(limit_), over_resting(steps_->at(limit_), context));
+    }
+    return std::move(keeper).take();
+  }
+
+  // auto: the best of all rungs. What it tries on one depends on nothing else.
+  PlanResult all_rungs(PlanningContext context, Bytes floor) {
+    const Rungs all = own_rungs(whole());
+    const Bytes budget = *context.memory[Tier::device];
+    context.rungs = all;
+    Keeper keeper(cost_);
+    for (Bytes rung = all.at_most(budget + context.reserved);; rung = all.below(rung)) {
+      const Bytes memory = rung > context.reserved ? rung - context.reserved : Bytes();
+      const Bytes below_next = std::min(budget, all.above(rung) - context.reserved - Bytes(1));
+      context.memory[Tier::device] = memory;
+      context.floor_at_most = below_next;
+      context.tries_cuts = kCuts.contains(rung);
+      context.cut_floor_at_most =
+          context.tries_cuts ? std::min(budget, kCuts.above(rung) - context.reserved - Bytes(1)) : Bytes();
+      if (keeper.found()) context.seconds_to_beat = keeper.seconds();
+      keeper.consider(fmt::format("{} bytes", memory.count()), [&] { return over_fusing(context); });
+      context.memory[Tier::device] = budget;
+      for (const Policy& policy : policies()) consider_other(policy, rung, context, keeper);
+      if (memory < floor && context.tries_cuts) return std::move(keeper).take();
+    }
+  }
+
+  // As it would be planned alone within a budget for which this is the highest rung.
+  void consider_other(const Policy& policy, Bytes rung, const PlanningContext& asked, Keeper& keeper) {
+    if (policy.tries_all_others || (!policy.rests_parameters && asked.parameters == Parameters::host)) return;
+    Search other(policy, cost_);
+    other.steps_ = steps_;
+    PlanningContext context = asked;
+    const Rungs rungs = other.rungs(context);
+    if (!rungs.contains(rung)) return;
+    context.memory[Tier::device] = std::min(*asked.memory[Tier::device], rungs.above(rung) - asked.reserved - Bytes(1));
+    const bool cut = policy.cuts && may_cut(whole(), context);
+    if (!cut && keeper.found() && sub_batch_asked(whole(), context) == 0) {
+      const auto can_be_faster = [&](Bytes tried) {
+        const Bytes limit = steps_->known_limit(tried);
+        const Step& step = steps_->at(limit);
+        const Excess& excess = excess_.try_emplace(limit, step, cost_, context).first->second;
+        const auto [at_least, added] = at_least_.try_emplace({&policy, limit}, 0);
+        if (added && policy.seconds_at_least != nullptr)
+          at_least->second = policy.seconds_at_least(step, cost_, context);
+        return at_least->second < keeper.seconds() &&
+               excess.allows(*context.memory[Tier::device], keeper.seconds(), policy.moves);
+      };
+      if (std::ranges::none_of(fuse_limits(std::nullopt, whole().options.activations), can_be_faster)) return;
+    }
+    if (*context.memory[Tier::device] < least_[&policy]) return;
+    context.seconds_to_beat = keeper.found() && !cut ? keeper.seconds() : std::numeric_limits<double>::infinity();
+    keeper.consider(policy.name, [&] {
+      PlanResult result = other.on_rung(context);
+      if (!result.plan && result.short_of == Tier::device)
+        least_[&policy] = std::max(least_[&policy], result.floor[Tier::device]);
+      return result;
+    });
+  }
+
+  static std::string name_of(Bytes limit) {
+    return limit.is_zero() ? "all fused" : fmt::format("fused up to {} bytes", limit.count());
+  }
+
+  // Whichever way of fusing is the fastest.
+  PlanResult over_fusing(PlanningContext context) {
+    Keeper keeper(cost_);
+    std::set<Bytes> seen;
+    const std::optional<Bytes>& memory = context.memory[Tier::device];
+    const std::vector<Bytes> limits =
+        memory && whole().options.fuse ? fuse_limits(memory, whole().options.activations) : std::vector<Bytes>{Bytes()};
+    const double seconds = context.seconds_to_beat;
+    for (const Bytes tried : limits) {
+      limit_ = steps_->known_limit(tried);
+      if (!seen.insert(limit_).second) continue;
+      const Step& step = steps_->at(limit_);
+      if (memory) {
+        if (keeper.found()) context.seconds_to_beat = std::min(seconds, keeper.seconds());
+        const Excess& excess = excess_.try_emplace(limit_, step, cost_, context).first->second;
+        const bool cut = context.tries_cuts && may_cut(step, context);
+        if (!cut && sub_batch_asked(step, context) == 0 &&
+            !excess.allows(std::max(*memory, context.floor_at_most), context.seconds_to_beat, true))
+          continue;
+        context.excess = &excess;
+      }
+      keeper.consider(name_of(limit_), [&] { return over_resting(step, context); });
+    }
+    return std::move(keeper).take();
+  }
+
   PlanResult over_resting(const Step& step, PlanningContext context) {
     const RestingChoices choices(policy_, step, cost_, context);
-    if (choices.settled()) {
-      context.rest_in_host = choices.only();
+    const auto plan = [&](const std::optional<std::vector<bool>>& resting) {
+      context.rest_in_host = resting;
+      context.remembered = steps_ != nullptr ? &remembered_[{limit_, resting.value_or(std::vector<bool>())}] : nullptr;
       return over_rounds(step, context);
-    }
-    Keeper keeper(cost_, {.failure = Taste::Failure::last});
+    };
+    if (choices.settled()) return plan(choices.only());
+    Keeper keeper(cost_);
+    const double seconds = context.seconds_to_beat;
     for (const RestingChoice& choice : choices.list()) {
-      if (keeper.within(choices.enough_seconds())) break;
-      context.rest_in_host = choice.rest_in_host;
-      keeper.consider(
-          fmt::format("{} bytes rest in host memory", choice.bytes.count()), [&] { return over_rounds(step, context); },
-          choice.advantage);
+      if (keeper.found()) context.seconds_to_beat = std::min(seconds, keeper.seconds());
+      keeper.consider(fmt::format("{} bytes rest in host memory", choice.bytes.count()),
+                      [&] { return plan(choice.rest_in_host); });
     }
-    PlanResult result = std::move(keeper).take();
+    if (steps_ != nullptr) return std::move(keeper).take();  // who asks for the floor himself
     // What is feasible does not depend on what was fastest.
+    PlanResult result = std::move(keeper).take();
     context.rest_in_host = choices.all();
     context.memory[Tier::device] = Bytes();
     PlanResult least = over_rounds(step, context);
@@ -92,26 +248,56 @@ class Search {
   }
 
   // In the sub-batches that were asked for, or as the policy does it.
-  PlanResult over_rounds(const Step& step, const PlanningContext& context) {
+  PlanResult over_rounds(const Step& step, PlanningContext context) {
     const std::int64_t samples = sub_batch_asked(step, context);
-    if (samples == 0) return policy_.plan(step, cost_, context);
+    if (samples == 0) {
+      if (policy_.tries_all_others) return policy_.plan(step, cost_, context);
+      return plan_or_floor(policy_.plan, step, cost_, context);
+    }
+    const PlanningContext whole_step = std::exchange(context, for_part(context));
+    PlanResult result = plan_rounds(policy_.plan, step, samples, cost_, context);
+    // At the floor of all parts, where they need more.
+    const Bytes floor = result.floor[Tier::device];
+    if (result.plan || result.short_of != Tier::device || floor <= *context.memory[Tier::device] ||
+        floor > whole_step.floor_at_most)
+      return result;
+    context.memory[Tier::device] = floor;
     return plan_rounds(policy_.plan, step, samples, cost_, context);
   }
 
   const Policy& policy_;
   const CostModel& cost_;
-  double planning_ = 0, checking_ = 0;  // seconds so far
+  double planning_ = 0;  // seconds so far
+  // Of a search over steps:
+  FusedSteps* steps_ = nullptr;
+  Bytes limit_;  // of the step at hand
+  std::map<Bytes, Excess> excess_;
+  std::map<std::pair<const Policy*, Bytes>, double> at_least_;  // seconds of other policies, by step
+  std::map<const Policy*, Bytes> least_;                        // floors of other policies, where they are known
+  std::map<std::pair<Bytes, std::vector<bool>>, std::any> remembered_;
 };
 
 }  // namespace
 
+PlanResult plan_or_floor(PolicyFunction plan, const Step& step, const CostModel& cost, const PlanningContext& context) {
+  PlanResult result = plan(step, cost, context);
+  const Bytes floor = result.floor[Tier::device];
+  if (result.plan || result.short_of != Tier::device || !context.memory[Tier::device] ||
+      floor <= *context.memory[Tier::device] || floor > context.floor_at_most)
+    return result;
+  PlanningContext at_floor = context;
+  at_floor.memory[Tier::device] = floor;
+  return plan(step, cost, at_floor);
+}
+
 PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                        const PlanningContext& context) {
-  return Search(policy, cost).over_fusing(build, context);
+  return Search(policy, cost).over_rungs(build, context);
 }
 
 PlanResult make_plan(const Policy& policy, const Step& step, const CostModel& cost, const PlanningContext& context) {
-  return Search(policy, cost).one_step(step, context);
+  Search search(policy, cost);
+  return search.proved(search.unproved(step, context));
 }
 
 PlanResult make_unproved_plan(const Policy& policy, const Step& step, const CostModel& cost,

@@ -156,14 +156,24 @@ void keep_in_step(const Turns& turns, Phase& phase) {
   }
 }
 
+Draft draft_vdnn(const Step& step, const Turns& turns, VdnnLayers layers) {
+  const StepFacts facts(step, {});
+  return Virtualizer(facts, turns, layers == VdnnLayers::all).perform();
+}
+
 }  // namespace
+
+double vdnn_seconds_at_least(const Step& step, const CostModel& cost, const PlanningContext& context,
+                             VdnnLayers layers) {
+  const Step merged = context.in_place ? merge_in_place(step) : step;
+  return seconds_at_least(merged, cost, draft_vdnn(merged, Turns(merged), layers));
+}
 
 PlanResult plan_vdnn(Step step, const CostModel& cost, const PlanningContext& context, VdnnLayers layers,
                      Algorithms algorithms) {
   if (context.in_place) step = merge_in_place(std::move(step));
   const Turns turns(step);
-  const StepFacts facts(step, {});
-  Draft draft = Virtualizer(facts, turns, layers == VdnnLayers::all).perform();
+  Draft draft = draft_vdnn(step, turns, layers);
   for (Op& op : draft.ops)
     if (op.is_run())
       op.run().algorithm = algorithms == Algorithms::fastest ? fastest_algorithm(step, cost, op.run().task)

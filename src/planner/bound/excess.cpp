@@ -1,0 +1,95 @@
+#include "planner/bound/excess.h"
+
+#include <algorithm>
+#include <map>
+
+#include "cost/algorithms.h"
+#include "planner/bound/bound_values.h"
+
+namespace tide {
+namespace {
+
+constexpr std::int64_t kSmallestValue = 4096;  // smaller ones are as if they took no room
+
+// Calls visit(first, last) for the positions at which a value is alive and no task uses it, last excluded.
+template <typename Visit>
+void for_each_gap(const BoundValue& value, const Visit& visit) {
+  std::int32_t before = value.made;
+  for (const std::int32_t use : value.uses) {
+    if (use > before + 1) visit(before + 1, use);
+    before = std::max(before, use);
+  }
+}
+
+// What results in place may save at most at a task.
+std::int64_t saved_in_place(const Step& step, TaskId task) {
+  std::int64_t saved = 0;
+  const auto operands = step.operands_of(task);
+  for (const InPlacePair& pair : step.in_place_of(step.task(task)))
+    saved += step.storage(step.tensor(operands[static_cast<std::size_t>(pair.target)].tensor).storage)
+                 .bytes.aligned()
+                 .count();
+  return saved;
+}
+
+}  // namespace
+
+Excess::Excess(const Step& step, const CostModel& cost, const PlanningContext& context) {
+  const StepFacts facts(step, {});
+  PlanningContext any = context;
+  any.rest_in_host.reset();
+  const BoundValues all = bound_values(facts, cost, any, kSmallestValue);
+  if (all.needed.empty()) return;
+  std::vector<std::int64_t> change(all.needed.size() + 1, 0);
+  for (const BoundValue& value : all.values) {
+    if (value.rests || value.enters()) continue;  // host memory may have it from the beginning
+    for_each_gap(value, [&](std::int32_t first, std::int32_t last) {
+      change[static_cast<std::size_t>(first)] += value.bytes;
+      change[static_cast<std::size_t>(last)] -= value.bytes;
+    });
+  }
+  std::int64_t alive = 0, most = -1;
+  std::size_t at = 0;
+  for (std::size_t t = 0; t < all.needed.size(); ++t) {
+    alive += change[t];
+    const std::int64_t here = alive + all.fixed + all.needed[t] - saved_in_place(step, TaskId(t));
+    if (here <= most) continue;
+    most = here;
+    at = t;
+  }
+  alive_ = static_cast<double>(most);
+  for (std::size_t t = 0; t < all.needed.size(); ++t)
+    (t < at ? before_ : after_) += fastest_seconds(step, cost, TaskId(t));
+  std::map<TaskId, Droppable> replays;
+  for (const BoundValue& value : all.values) {
+    if (value.copy_seconds > 0)
+      bytes_per_second_ = std::max(bytes_per_second_, static_cast<double>(value.bytes) / value.copy_seconds);
+    if (!value.replay.valid()) continue;
+    for_each_gap(value, [&](std::int32_t first, std::int32_t last) {
+      if (first > static_cast<std::int32_t>(at) || last <= static_cast<std::int32_t>(at)) return;
+      Droppable& droppable = replays[value.replay];
+      droppable.bytes += static_cast<double>(value.bytes);
+      droppable.seconds = fastest_seconds(step, cost, value.replay);
+    });
+  }
+  for (const auto& [replay, droppable] : replays) cheapest_.push_back(droppable);
+  std::sort(cheapest_.begin(), cheapest_.end(),
+            [](const Droppable& a, const Droppable& b) { return a.seconds * b.bytes < b.seconds * a.bytes; });
+}
+
+bool Excess::allows(Bytes memory, double seconds, bool moves) const {
+  if (seconds <= ideal_seconds()) return false;
+  double excess = alive_ - static_cast<double>(memory.count());
+  // What leaves before the instant comes back behind it, and neither part is longer than what the other leaves of the
+  // time.
+  if (moves) excess -= bytes_per_second_ * (seconds - std::max(before_, after_));
+  double again = 0;
+  for (const Droppable& droppable : cheapest_) {
+    if (excess <= 0) break;
+    again += droppable.seconds * std::min(1.0, excess / droppable.bytes);
+    excess -= droppable.bytes;
+  }
+  return excess <= 0 && ideal_seconds() + again < seconds;
+}
+
+}  // namespace tide

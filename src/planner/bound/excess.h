@@ -1,0 +1,34 @@
+// A quick answer to whether any plan of a step can be faster than a given time within a budget: what exceeds the budget
+// where most is alive has to leave, as far as the link has time for it, or to be run again. It is weaker than the lower
+// bound (lower_bound.h), of which it is one instant, and takes no solver: searches ask it before they plan.
+#pragma once
+
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace tide {
+
+class Excess {
+ public:
+  // Of what the context says, budgets and which storages rest do not count.
+  Excess(const Step& step, const CostModel& cost, const PlanningContext& context);
+
+  // False: no plan within so much device memory takes less time. `moves`: whether it may copy anything.
+  [[nodiscard]] bool allows(Bytes memory, double seconds, bool moves) const;
+  // The time of the tasks alone.
+  [[nodiscard]] double ideal_seconds() const { return before_ + after_; }
+
+ private:
+  // Values that one replay makes again.
+  struct Droppable {
+    double bytes = 0, seconds = 0;
+  };
+
+  double alive_ = 0;                 // bytes where most is alive, less what may be absent for nothing
+  double before_ = 0, after_ = 0;    // seconds of the tasks before that instant, and from it on
+  double bytes_per_second_ = 0;      // of copies, at most
+  std::vector<Droppable> cheapest_;  // first
+};
+
+}  // namespace tide
