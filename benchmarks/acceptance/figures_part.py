@@ -7,6 +7,7 @@ import tempfile
 import time
 
 import tide_side
+import torch_side
 from acceptance import children, rows
 
 INFEASIBLE = 2  # the exit status of `tide` where the budget is too small
@@ -66,8 +67,8 @@ class FiguresPart:
             for row in self._table:
                 result = self._results[row.name]
                 result |= self._result_of(row)
-                self._say(line_of(row.name, result))
                 self._report()
+                self._say(line_of(row.name, result))
 
     def _left(self):
         return self._limit - (time.monotonic() - self._start)
@@ -89,7 +90,7 @@ class FiguresPart:
         else:
             command, environment = torch_command(self._python, row), None
         ended = self._run(command, min(3 * row.seconds, left), environment)
-        answer = tide_answer(ended, memory) if row.side == "tide" else torch_answer(ended)
+        answer = tide_answer(ended, memory, row.options) if row.side == "tide" else torch_answer(ended)
         return {"command": " ".join(map(str, command[1:])), "wall_seconds": ended.seconds,
                 "exit_status": ended.status, **answer}
 
@@ -124,10 +125,10 @@ def failed(reason):
 def ended_badly(ended):
     if ended.timed_out:
         return failed(f"no end after {ended.seconds:.0f} s")
-    return failed(tide_side.last_line(ended.errors, f"it ended with {ended.status}, without a word"))
+    return failed(f"{tide_side.last_line(ended.errors, 'it said nothing')} (exit status {ended.status})")
 
 
-def tide_answer(ended, memory):
+def tide_answer(ended, memory, options):
     if ended.status == INFEASIBLE:
         return failed(f"does not fit: {tide_side.last_line(ended.errors)}")
     if ended.status != 0 or ended.timed_out:
@@ -141,7 +142,10 @@ def tide_answer(ended, memory):
         return failed(f"its {bad[0]} is no number")
     if not (answer["step_seconds"] > 0 and answer["predicted_step_seconds"] > 0):
         return failed("it measured or predicted no time")
-    budget = None if not memory else int(tide_bytes(memory))
+    budget = None if not memory else int(torch_side.bytes_of(memory))
+    cut = options[options.index("--sub-batch") + 1] if "--sub-batch" in options else None
+    if cut is not None and str(answer.get("sub_batch")) != cut:
+        return failed(f"its sub-batches have {answer.get('sub_batch')} samples, not {cut}")
     result = {"status": "done", "budget_bytes": budget, **answer}
     if budget is not None and answer["peak_bytes"] > budget:
         return {**result, **failed(f"its peak of {answer['peak_bytes']} bytes is above the budget of {budget}")}
@@ -159,12 +163,6 @@ def torch_answer(ended):
     if not is_number(answer.get("images_per_second")):
         return failed("its images_per_second is no number")
     return {"status": "done", **answer}
-
-
-def tide_bytes(text):
-    import torch_side  # needs no PyTorch for this
-
-    return torch_side.bytes_of(text)
 
 
 def line_of(name, result):

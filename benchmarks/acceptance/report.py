@@ -55,7 +55,9 @@ def verdict(data):
     said = []
     if "tests" in data:
         counts = data["tests"]["counts"]
-        said.append(f"{counts['passed']} of {counts['all']} tests passed, {counts['failed']} failed")
+        skipped = len(gtest_part.unexpected_skips(data["tests"]))
+        said.append(f"{counts['passed']} of {counts['all']} tests passed, {counts['failed']} failed"
+                    + (f", {skipped} were skipped that should run" if skipped else ""))
     if "figures" in data:
         found = data["figures"]["rows"].values()
         by_status = {status: sum(row["status"] == status for row in found) for status in ("failed", "skipped", "waits")}
@@ -68,8 +70,8 @@ def verdict(data):
 
 
 def named(names):
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(f"`{name}`" for name in names[:NAMED]) + more
+    more = [f"- and {len(names) - NAMED} more, in the JSON file"] if len(names) > NAMED else []
+    return [f"- `{name}`" for name in names[:NAMED]] + more
 
 
 def tests(part):
@@ -83,12 +85,12 @@ def tests(part):
         for name, result in results.items():
             if result["status"] == status:
                 by_reason.setdefault(short(result["reason"]), []).append(name)
-        if by_reason:
-            lines += ["", table([status, "why"], [(named(names), why) for why, names in by_reason.items()])]
+        for why, names in by_reason.items():
+            lines += ["", f"{status.capitalize()}: {why}", "", *named(names)]
     if part["not_run"]:
-        lines += ["", f"Not run, the time was spent: {named(part['not_run'])}."]
+        lines += ["", "Not run, because the time was spent:", "", *named(part["not_run"])]
     if part["disabled"]:
-        lines += ["", f"Disabled: {named(part['disabled'])}."]
+        lines += ["", "Disabled:", "", *named(part["disabled"])]
     slowest = sorted(results.items(), key=lambda entry: -entry[1]["seconds"])[:SLOWEST]
     if slowest:
         lines += ["", table(["slowest", "s"], [(f"`{name}`", f"{result['seconds']:.1f}") for name, result in slowest])]
