@@ -59,7 +59,7 @@ class FiguresPart:
 
     def execute(self):
         self._start = time.monotonic()
-        # Whether PyTorch is there can be asked of this Python without loading it; of another one, only the row can tell.
+        # This Python can be asked for PyTorch without loading it; of another one, only the row can tell.
         self._has_torch = self._python != sys.executable or importlib.util.find_spec("torch") is not None
         with tempfile.TemporaryDirectory() as self._cache:
             for row in self._table:

@@ -100,7 +100,8 @@ class TestsPart:
     def execute(self):
         self._start = time.monotonic()
         with tempfile.TemporaryDirectory() as self._caches:
-            listed = self._run([str(self._program), "--gtest_list_tests"], min(60, self._limit), self._environment("list"))
+            listed = self._run([str(self._program), "--gtest_list_tests"], min(60, self._limit),
+                               self._environment("list"))
             self._names, self._disabled = list_tests(listed.output)
             if listed.status != 0 or not self._names:
                 self._problems.append(f"its tests cannot be listed: {tide_side.last_line(listed.errors)}")
@@ -174,8 +175,9 @@ class TestsPart:
             self._queue.append(rest)
         self._results |= results
         counts = count(results)
-        self._say(f"tests: {counts['passed']} passed, {counts['skipped']} skipped, {counts['failed']} failed of {group[0]}"
-                  + (f" and {len(group) - 1} more" if len(group) > 1 else "") + f" ({ended.seconds:.1f} s)")
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        self._say(f"tests: {counts['passed']} passed, {counts['skipped']} skipped, {counts['failed']} failed of "
+                  f"{group[0]}{more} ({ended.seconds:.1f} s)")
 
     def _report(self):
         missing = [name for name in self._names if name not in self._results]

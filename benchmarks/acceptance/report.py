@@ -77,8 +77,9 @@ def named(names):
 def tests(part):
     counts, results = part["counts"], part["results"]
     lines = ["## Tests", "",
-             f"{counts['passed']} passed, {counts['skipped']} skipped, {counts['failed']} failed, {counts['not_run']} not "
-             f"run of {counts['all']},\nin {part['seconds']:.0f} s, {part['processes']} processes beside each other."]
+             f"{counts['passed']} passed, {counts['skipped']} skipped, {counts['failed']} failed, "
+             f"{counts['not_run']} not run of {counts['all']},\n"
+             f"in {part['seconds']:.0f} s, {part['processes']} processes beside each other."]
     lines += ["", *[f"- {problem}" for problem in part["problems"]]] if part["problems"] else []
     for status in ("failed", "skipped"):
         by_reason = {}
@@ -104,15 +105,15 @@ def short(reason):
 def figures(part):
     found = part["rows"]
     ours = {name: row for name, row in found.items() if row["side"] == "tide" and "step_seconds" in row}
-    lines = ["## Figures", "", f"{len(found)} rows in {part['seconds']:.0f} s of {part['limit']:.0f}, one after another. "
-             "A step is the median."]
+    lines = ["## Figures", "", f"{len(found)} rows in {part['seconds']:.0f} s of {part['limit']:.0f}, one after "
+             "another. A step is the median."]
     if ours:
         lines += ["", "### Time", "", time_table(ours, found), "", "### Memory and weights", "", memory_table(ours), "",
-                  "Weights: after all steps, beside those of the unlimited row of the same precision. Rows in sub-batches\n"
-                  "are not compared: their sums have another order."]
+                  "Weights: after all steps, beside those of the unlimited row of the same precision. Rows in\n"
+                  "sub-batches are not compared: their sums have another order."]
     if beside := beside_table(found):
-        lines += ["", "### Beside PyTorch", "", "Images per second; PyTorch with cuDNN's search (eager, compiled), or within "
-                  "its allocator's\nlimit, plainly and with each residual block run again.", "", beside]
+        lines += ["", "### Beside PyTorch", "", "Images per second; PyTorch with cuDNN's search (eager, compiled), "
+                  "or within its allocator's\nlimit, plainly and with each residual block run again.", "", beside]
     for status, title in (("failed", "Failed"), ("skipped", "Left out"), ("waits", "Not reached")):
         entries = [f"- {name}: {short(row.get('reason', 'the run ended before'))}"
                    for name, row in found.items() if row["status"] == status]
@@ -122,27 +123,33 @@ def figures(part):
 
 
 def unlimited(row, found):
-    """The unlimited row's time over a row's own key, where both were measured."""
-    return next((other for other in found.values()
-                 if other["side"] == "tide" and "step_seconds" in other and not other["memory"] and not other["label"]
-                 and not other["options"] and all(other[key] == row[key] for key in ("model", "batch", "precision"))), None)
+    """The unlimited row that a row's time is compared with, where it was measured."""
+    for other in found.values():
+        is_plain = other["side"] == "tide" and not (other["memory"] or other["label"] or other["options"])
+        if is_plain and all(other[key] == row[key] for key in ("model", "batch", "precision")):
+            return other if "step_seconds" in other else None
+    return None
 
 
 def time_table(ours, found):
     entries = []
     for name, row in ours.items():
         base = unlimited(row, found)
-        overhead = "" if base is None or base is row else f"{100 * (row['step_seconds'] / base['step_seconds'] - 1):+.1f}%"
+        overhead = ""
+        if base is not None and base is not row:
+            overhead = f"{100 * (row['step_seconds'] / base['step_seconds'] - 1):+.1f}%"
         entries.append((name, f"{1e3 * row['predicted_step_seconds']:.2f}", f"{1e3 * row['step_seconds']:.2f}",
                         f"{row['step_seconds'] / row['predicted_step_seconds']:.3f}", f"{row['images_per_second']:.0f}",
                         overhead))
-    return table(["row", "predicted ms", "measured ms", "measured / predicted", "images/s", "time over unlimited"], entries)
+    return table(["row", "predicted ms", "measured ms", "measured / predicted", "images/s", "time over unlimited"],
+                 entries)
 
 
 def memory_table(ours):
     return table(["bytes", "budget", "planned peak", "measured", "moved out", "run again", "weights", "exit"],
-                 [(name, row["budget_bytes"] or "-", row["planned_peak_bytes"], row["peak_bytes"], row["offloaded_bytes"],
-                   row["recomputed_tasks"], row["weights"], row["exit_status"]) for name, row in ours.items()])
+                 [(name, row["budget_bytes"] or "-", row["planned_peak_bytes"], row["peak_bytes"],
+                   row["offloaded_bytes"], row["recomputed_tasks"], row["weights"], row["exit_status"])
+                  for name, row in ours.items()])
 
 
 def beside_table(found):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,7 +40,8 @@ FAKE_TIDE = """
     if model == "greedy" and memory: peak = int(memory) + 1
     print(json.dumps({"steps": 5, "weights_hash": weights, "planned_peak_bytes": peak, "peak_bytes": peak,
                       "step_seconds": 0.5, "predicted_step_seconds": 0.4, "images_per_second": 368.0,
-                      "sub_batch": int(option("--sub-batch", "8")) if model != "whole" else 8, "offloaded_bytes": 77, "prefetched_bytes": 77, "recomputed_tasks": 3}, indent=2))
+                      "sub_batch": int(option("--sub-batch", "8")) if model != "whole" else 8,
+                      "offloaded_bytes": 77, "prefetched_bytes": 77, "recomputed_tasks": 3}, indent=2))
 """
 
 # Each test's name says what becomes of it.
@@ -119,8 +121,8 @@ class GpuAcceptance(unittest.TestCase):
         if rows is not None:
             (self.folder / "rows.json").write_text(json.dumps(rows))
             arguments = (*arguments, "--rows", self.folder / "rows.json")
-        return [sys.executable, SCRIPT, "--binaries", self.folder, "--output", self.output, "--processes", "2", "--python",
-                self.folder / "python", *arguments]
+        return [sys.executable, SCRIPT, "--binaries", self.folder, "--output", self.output, "--processes", "2",
+                "--python", self.folder / "python", *arguments]
 
     def call(self, *arguments, rows=None):
         return subprocess.run(self.command(*arguments, rows=rows), capture_output=True, text=True, timeout=50)
@@ -142,7 +144,8 @@ class GpuAcceptance(unittest.TestCase):
         found = self.found()
         self.assertEqual(found["tests"]["counts"],
                          {"passed": 3, "failed": 0, "skipped": 0, "not_run": 0, "disabled": 0, "all": 3})
-        self.assertEqual(found["tests"]["results"]["Cases/Products.Multiplies/one"], {"status": "passed", "seconds": 0.012})
+        self.assertEqual(found["tests"]["results"]["Cases/Products.Multiplies/one"],
+                         {"status": "passed", "seconds": 0.012})
         text = self.output.read_text()
         self.assertIn("Commit abc123", text)
         self.assertIn("Pretended GPU cuDNN 9.9", text)
@@ -150,19 +153,22 @@ class GpuAcceptance(unittest.TestCase):
         self.assertNotIn("figures", found)
 
     def test_what_fails_crashes_or_is_skipped_is_named_with_the_reason(self):
-        self.make_tests(["Sums.Adds", "Sums.Fails", "Sums.Skips", "Sums.Crashes", "Sums.ComesBehind", "Sums.DISABLED_Old"])
+        self.make_tests(["Sums.Adds", "Sums.Fails", "Sums.Skips", "Sums.Crashes", "Sums.ComesBehind",
+                         "Sums.DISABLED_Old"])
         ended = self.call("--tests")
         self.assertEqual(ended.returncode, 1)
         tests = self.found()["tests"]
-        self.assertEqual(tests["counts"], {"passed": 2, "failed": 2, "skipped": 1, "not_run": 0, "disabled": 1, "all": 5})
+        self.assertEqual(tests["counts"],
+                         {"passed": 2, "failed": 2, "skipped": 1, "not_run": 0, "disabled": 1, "all": 5})
         results = tests["results"]
         self.assertEqual(results["Sums.Fails"]["reason"], "tests/gpu/sum_test.cpp:7: Failure\nExpected 4, found 5")
         self.assertEqual(results["Sums.Skips"]["reason"], "there is no second device")
         self.assertEqual(results["Sums.Crashes"]["reason"], "crashed (SIGSEGV): a last word")
         self.assertEqual(results["Sums.ComesBehind"]["status"], "passed")
         text = self.output.read_text()
-        for part in ("Failed: tests/gpu/sum_test.cpp:7: Failure Expected 4, found 5\n\n- `Sums.Fails`\n", "NOT ALL HELD",
-                     "Skipped: there is no second device\n\n- `Sums.Skips`\n", "Disabled:\n\n- `Sums.DISABLED_Old`\n"):
+        for part in ("Failed: tests/gpu/sum_test.cpp:7: Failure Expected 4, found 5\n\n- `Sums.Fails`\n",
+                     "NOT ALL HELD", "Skipped: there is no second device\n\n- `Sums.Skips`\n",
+                     "Disabled:\n\n- `Sums.DISABLED_Old`\n"):
             self.assertIn(part, text)
         self.assertNotIn("/home/someone", text)
 
@@ -237,7 +243,8 @@ class GpuAcceptance(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertEqual(found["small 8 tf32"]["status"], "done")
         self.assertEqual(found["wide 8 tf32 66%"]["exit_status"], 2)
-        for part in ("- broken 8 tf32: tide: the device is on fire (exit status 1)", "- rubbish 8 tf32: it printed no JSON object",
+        for part in ("- broken 8 tf32: tide: the device is on fire (exit status 1)",
+                     "- rubbish 8 tf32: it printed no JSON object",
                      "- wide 8 tf32 66%: does not fit: tide: auto does not fit into it: it needs 5000 bytes",
                      "- greedy 8 tf32 66%: its peak of 661 bytes is above the budget of 660",
                      "- broken 8 tf32 PyTorch eager: ImportError: no kernels (exit status 1)",
@@ -282,7 +289,8 @@ class GpuAcceptance(unittest.TestCase):
         self.assertIn("the run did not come to its end", text)
         self.assertIn("- never 8 tf32: the run ended before", text)
         self.assertEqual(list(self.output.parent.glob("*.partial")), [])
-        left = [file for file in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(self.folder).encode() in read(file)]
+        left = [file for file in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+                if str(self.folder).encode() in read(file)]
         self.assertEqual(left, [])
 
     def test_a_second_part_is_added_and_two_files_can_be_joined(self):
@@ -316,16 +324,55 @@ class GpuAcceptance(unittest.TestCase):
         ended = self.call("--dry-run")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertFalse(self.output.exists())
-        for part in ("--batch 184 --precision bf16", "resnet50 1000 bf16 12GiB:", "PyTorch compiled", "--batch-norm exact"):
+        for part in ("--batch 184 --precision bf16", "resnet50 1000 bf16 12GiB:", "PyTorch compiled",
+                     "--batch-norm exact"):
             self.assertIn(part, ended.stdout)
 
     def test_a_table_that_cannot_hold_is_refused(self):
-        for rows, reason in (([tide(), tide()], "two rows are called"), ([tide(memory="66%")], "no unlimited row before"),
+        for rows, reason in (([tide(), tide()], "two rows are called"),
+                             ([tide(memory="66%")], "no unlimited row before"),
                              ([tide(), tide(memory="66%", steps=6)], "weights cannot be compared"),
                              ([torch("quick")], "a mode of PyTorch")):
             ended = self.call("--figures", rows=rows)
             self.assertEqual(ended.returncode, 1)
             self.assertIn(reason, ended.stderr)
+
+    # The package
+
+    @unittest.skipUnless(shutil.which("git") and shutil.which("strip"), "git and strip are not here")
+    def test_a_package_has_stripped_programs_and_says_the_commit(self):
+        def git(*arguments):
+            command = ["git", "-c", "user.name=Someone", "-c", "user.email=someone@example.org", *arguments]
+            return subprocess.run(command, cwd=source, check=True, capture_output=True, text=True).stdout.strip()
+
+        source, build, package = (self.folder / name for name in ("source", "build", "package"))
+        (source / "src").mkdir(parents=True)
+        (source / "src/a.cpp").write_text("int a;\n")
+        git("init", "--quiet")
+        git("add", ".")
+        git("commit", "--quiet", "--message", "one")
+        command = [sys.executable, ROOT / "benchmarks/gpu_package", "--build", build, "--output", package]
+        build.mkdir()
+        (build / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\n")
+        ended = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("tide is not there: build it with cmake --preset cuda", ended.stderr)
+        for name in ("tide", "tests/gpu_test", "benchmarks/gpu_step", "benchmarks/gpu_tasks"):
+            (build / name).parent.mkdir(exist_ok=True)
+            shutil.copy("/bin/true", build / name)
+        ended = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual((package / "commit.txt").read_text().strip(), git("rev-parse", "--short=12", "HEAD"))
+        self.assertEqual(subprocess.run([package / "gpu_test"]).returncode, 0)
+        # Changed since it was built: the commit alone would not be the truth.
+        (source / "src/a.cpp").write_text("int b;\n")
+        os.utime(source / "src/a.cpp", (time.time() + 100, time.time() + 100))
+        self.assertEqual(subprocess.run(command, capture_output=True).returncode, 0)
+        self.assertIn(", with changes, some sources newer than the programs", (package / "commit.txt").read_text())
+        # Nothing else is overwritten.
+        (package / "tide").unlink()
+        self.assertEqual(subprocess.run(command, capture_output=True).returncode, 1)
+        self.assertTrue((package / "gpu_test").exists())
 
     def test_programs_that_are_not_there_are_named(self):
         (self.folder / "gpu_test").unlink()
