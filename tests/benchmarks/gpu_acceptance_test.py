@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """benchmarks/gpu_acceptance driven with programs that stand in for tide, gpu_test and PyTorch: no GPU is needed."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -174,7 +175,7 @@ class GpuAcceptance(unittest.TestCase):
 
     def test_a_test_that_hangs_is_ended_and_those_behind_it_go_on(self):
         self.make_tests(["Sums.Hangs", "Sums.ComesBehind"])
-        ended = self.call("--tests", "--least-timeout", "1.5")
+        ended = self.call("--tests", "--least-timeout", "2")
         self.assertEqual(ended.returncode, 1)
         results = self.found()["tests"]["results"]
         self.assertRegex(results["Sums.Hangs"]["reason"], "no end after 2 s")
@@ -182,7 +183,7 @@ class GpuAcceptance(unittest.TestCase):
 
     def test_what_the_limit_leaves_out_is_not_run_and_does_not_pass(self):
         self.make_tests(["Sums.Hangs", "Sums.ComesBehind"])
-        ended = self.call("--tests", "--limit", "1.5")
+        ended = self.call("--tests", "--limit", "2")
         self.assertEqual(ended.returncode, 1)
         tests = self.found()["tests"]
         self.assertEqual(tests["not_run"], ["Sums.Hangs", "Sums.ComesBehind"])
@@ -388,5 +389,20 @@ def read(file):
         return b""  # it ended meanwhile
 
 
+def main():
+    """All tests, several beside each other, since they mostly wait for programs; some by name as unittest has it."""
+    if sys.argv[1:]:
+        return unittest.main()
+    tests = list(unittest.defaultTestLoader.loadTestsFromTestCase(GpuAcceptance))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda test: test.run(), tests))
+    for result in results:
+        for test, text in result.failures + result.errors:
+            print(f"{test}\n{text}", file=sys.stderr)
+    bad = sum(not result.wasSuccessful() for result in results)
+    print(f"{len(tests)} tests, {bad} failed, {sum(len(result.skipped) for result in results)} skipped")
+    return 1 if bad or not tests else 0
+
+
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(main())
