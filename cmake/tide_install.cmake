@@ -24,9 +24,6 @@ target_link_libraries(tidepool PUBLIC fmt::fmt PRIVATE ${TIDE_LIBRARIES})
 # Versions before 1.0 promise nothing to each other.
 set_target_properties(tidepool PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH_USE_LINK_PATH ON)
-if(TIDE_SANITIZE)
-  target_link_libraries(tidepool PRIVATE $<BUILD_INTERFACE:tide_warnings>)
-endif()
 
 install(TARGETS tidepool EXPORT tidepool)
 if(TIDE_CLI)
