@@ -6,12 +6,15 @@ namespace tide {
 
 PlanResult plan_network(const NetworkPtr& network, const StepVariant& variant, const SessionOptions& options,
                         const Target* target) {
-  const std::unique_ptr<Target> own = target == nullptr ? make_target(options) : nullptr;
-  const Target& used = own ? *own : *target;
+  std::unique_ptr<Target> own;
+  if (target == nullptr) {
+    own = make_target(options);
+    target = own.get();
+  }
   const BuildStep build = [&](const StepChoice& choice) {
-    return used.build(network, step_options(variant, options), choice);
+    return target->build(network, step_options(variant, options), choice);
   };
-  return plan_on(used, find_policy(options.policy), build, options.planner);
+  return plan_on(*target, find_policy(options.policy), build, options.planner);
 }
 
 std::string shortage_text(const PlanResult& result) {
