@@ -48,7 +48,7 @@ void run(const char* device_name) {
     const double ideal = ideal_seconds(build({}), cost);
     const Bytes peak = make_plan(find_policy("liveness"), build({}), cost, {}).floor[Tier::device];
     for (const int percent : kPercents) {
-      PlannerOptions options;
+      PlannerOptions options{.parameters = Parameters::device};
       options.memory[Tier::device] = Bytes(peak.count() / 100 * percent / kAlignment * kAlignment);
       const Stopwatch watch;
       const LowerBound bound = fused_lower_bound(build, cost, options);

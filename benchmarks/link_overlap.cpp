@@ -143,7 +143,7 @@ void run_case(const Case& given, int steps, const std::vector<std::string>& name
     const ProfileModel cost({profile}, link);
     for (const std::string& policy : names) {
       // Half of what is above the least that will do: something has to move, but not all.
-      PlannerOptions planner;
+      PlannerOptions planner{.parameters = Parameters::device};
       planner.memory[Tier::device] = Bytes(1);
       const Bytes floor = make_plan(find_policy(policy), step, cost, planner).floor[Tier::device];
       planner.memory[Tier::device] = Bytes((floor.count() + std::max(floor, liveness.floor[Tier::device]).count()) / 2);

@@ -66,6 +66,9 @@ std::uint64_t hash_of(const Plan& plan) {
   return hash.value();
 }
 
+// Where parameters rest is asked for by name.
+const PlannerOptions kOnDevice{.parameters = Parameters::device};
+
 struct Job {
   const char* model;
   std::int64_t batch;
@@ -84,7 +87,7 @@ class Line {
   }
 
   // A budget in percent of what liveness takes; 0: none.
-  void print(const char* policy, int percent, const char* what = "", const PlannerOptions& given = {}) const {
+  void print(const char* policy, int percent, const char* what = "", const PlannerOptions& given = kOnDevice) const {
     PlannerOptions options = given;
     if (percent > 0) options.memory[Tier::device] = Bytes(peak_.count() / 100 * percent / kAlignment * kAlignment);
     const PlanResult result = search_plan(find_policy(policy), build(), cost_, options);
@@ -123,41 +126,41 @@ void print_every_policy(const Job& job, std::initializer_list<int> percents) {
 void print_options(const Job& job) {
   const Line line(job);
   for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory}) {
-    PlannerOptions options;
+    PlannerOptions options = kOnDevice;
     options.policy.set<SuperneuronsOptions>().recompute = recompute;
     line.print("superneurons", 60, recompute_name(recompute).data(), options);
     options.policy.set<SuperneuronsOptions>().cache = false;
     line.print("superneurons", 70, " cache off", options);
   }
-  PlannerOptions options;
+  PlannerOptions options = kOnDevice;
   options.policy.set<SuperneuronsOptions>().replacement = Replacement::lru;
   line.print("superneurons", 60, " lru", options);
-  options = {};
+  options = kOnDevice;
   options.policy.set<SuperneuronsOptions>().checkpoints = {LayerKind::convolution, LayerKind::add};
   line.print("offload", 80, " checkpoints", options);
   line.print("superneurons", 50, " checkpoints", options);
-  options = {};
+  options = kOnDevice;
   options.policy.set<RecursiveOptions>().kept = 3;
   line.print("recursive", 50, " recursion 3", options);
-  options = {};
+  options = kOnDevice;
   options.policy.set<SublinearOptions>().weigh_by_cost = false;
   line.print("sublinear", 60, " bytes", options);
-  options = {};
+  options = kOnDevice;
   options.policy.set<VdnnOptions>().algorithms = Algorithms::smallest;
   line.print("vdnn-all", 70, " smallest", options);
-  options = {};
+  options = kOnDevice;
   options.policy.set<ModnnOptions>().one_lane = true;
   line.print("modnn", 70, " one lane", options);
-  options = {};
+  options = kOnDevice;
   options.in_place = false;
   line.print("auto", 70, " not in place", options);
   for (const Parameters parameters : {Parameters::host, Parameters::automatic}) {
-    options = {};
+    options = kOnDevice;
     options.parameters = parameters;
     for (const char* policy : {"offload", "superneurons", "auto"})
       line.print(policy, 50, parameters == Parameters::host ? " host" : " automatic", options);
   }
-  options = {};
+  options = kOnDevice;
   options.memory[Tier::host] = Bytes(std::int64_t{20} << 20);
   line.print("superneurons", 60, " little host memory", options);
   options.memory[Tier::disk] = Bytes(std::int64_t{1} << 36);
@@ -168,7 +171,7 @@ void print_options(const Job& job) {
 void print_cut(const Job& job) {
   const Line line(job);
   for (const bool exact : {false, true}) {
-    PlannerOptions options;
+    PlannerOptions options = kOnDevice;
     options.batch = SubBatches{.allowed = Numerics::changed, .exact_batch_norm = exact};
     for (const char* policy : {"auto", "modnn", "vdnn+", "superneurons"})
       for (const int percent : {70, 30}) line.print(policy, percent, exact ? " exact" : " changed", options);

@@ -3,7 +3,7 @@
 #
 # Every folder gets an include root of its own that holds nothing but a link to it, so a
 # source can include only the folders its target is linked with: the pipeline's direction
-# is checked by the compiler.
+# is checked by the compiler. The objects of all of them are what users link (tide_install.cmake).
 add_library(tide_warnings INTERFACE)
 set(TIDE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 # nvcc hands its host compiler code with line markers, which -Wpedantic refuses.
@@ -33,6 +33,7 @@ function(tide_library name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${root}/${name} SYMBOLIC)
   if(sources)
     add_library(tide_${name} STATIC ${sources})
+    set_property(GLOBAL APPEND PROPERTY TIDE_OBJECTS $<TARGET_OBJECTS:tide_${name}>)
     target_include_directories(tide_${name} PUBLIC ${root})
     target_link_libraries(tide_${name} PUBLIC fmt::fmt PRIVATE tide_warnings)
     tide_compile_together(tide_${name} tide_precompiled)

@@ -122,6 +122,13 @@ class Backend {
 // How products of floats are computed where there is a choice: sums are fp32, and so is storage
 // but for the layer outputs of a step in bf16 (StepOptions::activations).
 enum class Precision : std::uint8_t { fp32, tf32, bf16 };
+[[nodiscard]] std::string_view precision_name(Precision precision);
+// Throws an Error that lists them where it is none of them.
+[[nodiscard]] Precision precision_from_name(std::string_view name);
+// How layer outputs and their gradients are stored.
+[[nodiscard]] inline DataType activations_of(Precision precision) {
+  return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+}
 
 struct BackendOptions {
   int threads = 0;                        // cpu: 0 means all cores

@@ -2,6 +2,21 @@
 
 namespace tide {
 
+std::string_view precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+  }
+  return "";
+}
+
+Precision precision_from_name(std::string_view name) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
+    if (precision_name(precision) == name) return precision;
+  throw Error("unknown precision '{}'; there is fp32, tf32 and bf16", name);
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
   if (options.threads < 0)
     throw Error("{} threads are not possible; give a positive number, or 0 for all cores", options.threads);

@@ -5,13 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "cli/defaults.h"
 #include "cli/options.h"
 #include "train/target.h"
 
 namespace tide {
 
 struct CostArguments {
-  std::string device, profile, link;
+  std::string device, link;
+  std::string profile = defaults().profile;
   // For commands that only plan.
   void add_to(CLI::App& app);
   // For commands that run steps as well: on a backend, whose link they can slow down.

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/defaults.h"
 #include "network/network.h"
 #include "train/dataset.h"
 
@@ -10,9 +11,9 @@ namespace tide {
 
 struct DataArguments {
   std::string name;
-  double validation = 0.2;
+  double validation = kValidationFraction;
   std::int64_t synthetic_size = 0;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = defaults().seed;
   void add_to(CLI::App& app);
   // Split into a training and a held-out part. Throws an Error where the network's input,
   // classes or labels are not the data's.

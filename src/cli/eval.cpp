@@ -22,9 +22,7 @@ struct EvalArguments {
 
 SessionOptions session_options(const EvalArguments& arguments, const Target& target) {
   SessionOptions options;
-  options.fuse = arguments.step.fuses();
-  options.activations = arguments.step.activations();
-  options.policy = "auto";
+  arguments.step.apply_to(options);
   options.planner.memory = arguments.budget.resolve(target);
   options.seed = arguments.data.seed;
   options.optimizer.kind = OptimizerKind::sgd;  // no state to keep

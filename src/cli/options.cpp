@@ -153,14 +153,9 @@ OptimizerOptions StepArguments::optimizer_options() const {
   return options;
 }
 
-std::string StepArguments::backend_name() const { return backend.empty() ? "cpu" : backend; }
+std::string StepArguments::backend_name() const { return backend.empty() ? defaults().backend : backend; }
 
-Precision StepArguments::precision_of_products() const {
-  if (precision == "tf32") return Precision::tf32;
-  if (precision == "fp32") return Precision::fp32;
-  if (precision == "bf16") return Precision::bf16;
-  throw Error("unknown precision '{}'; there is fp32, tf32 and bf16", precision);
-}
+Precision StepArguments::precision_of_products() const { return precision_from_name(precision); }
 
 std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
   constexpr int kMostThreads = 1024;
@@ -173,12 +168,19 @@ std::unique_ptr<Backend> StepArguments::make(bool all_algorithms) const {
 }
 
 StepOptions StepArguments::options(bool training) const {
-  return {.batch = batch,
-          .rules = rule_set(),
-          .training = training,
-          .optimizer = optimizer_options(),
-          .fuse = fuses(),
-          .activations = activations()};
+  SessionOptions session;
+  apply_to(session);
+  return step_options({batch, training}, session);
+}
+
+void StepArguments::apply_to(SessionOptions& session) const {
+  session.backend = backend_name();
+  session.threads = threads;
+  session.precision = precision_of_products();
+  session.deterministic = deterministic;
+  session.rules = rule_set();
+  session.fuse = fuse;
+  session.optimizer = optimizer_options();
 }
 
 std::string infeasible_text(const PlanResult& result, std::string_view what, const PlannerOptions& options,

@@ -1,4 +1,4 @@
-// What several subcommands take: a model, a step, a budget.
+// What several subcommands take: a model, a step, a budget. Defaults are the library's.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,9 +6,9 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "cli/defaults.h"
 #include "cli/planner_options.h"
 #include "network/network.h"
-#include "train/target.h"
 
 namespace tide {
 
@@ -29,27 +29,27 @@ struct BudgetArguments {
 };
 
 struct StepArguments {
-  std::int64_t batch = 32;
-  std::string rules = "minimal";
-  std::string optimizer = "momentum";
-  double momentum = 0.9;
-  double weight_decay = 0;
-  double clip = 0;
-  std::string backend;
-  int threads = 0;
-  std::string precision = "tf32";
-  bool deterministic = true;
-  bool fuse = true;
+  std::int64_t batch = StepVariant{}.batch;
+  std::string rules{rules_name(defaults().rules)};
+  std::string optimizer{optimizer_name(defaults().optimizer.kind)};
+  double momentum = defaults().optimizer.momentum;
+  double weight_decay = defaults().optimizer.weight_decay;
+  double clip = defaults().optimizer.clip_norm;
+  std::string backend;  // empty: none was named
+  int threads = defaults().threads;
+  std::string precision{precision_name(defaults().precision)};
+  bool deterministic = defaults().deterministic;
+  bool fuse = defaults().fuse;
   void add_to(CLI::App& app);
   [[nodiscard]] Rules rule_set() const;
   [[nodiscard]] OptimizerOptions optimizer_options() const;
   [[nodiscard]] std::string backend_name() const;
   [[nodiscard]] Precision precision_of_products() const;
   // Of layer outputs and their gradients.
-  [[nodiscard]] DataType activations() const { return precision == "bf16" ? DataType::bf16 : DataType::f32; }
-  // The paper's rules count layers one by one.
-  [[nodiscard]] bool fuses() const { return fuse && rule_set() == Rules::minimal; }
+  [[nodiscard]] DataType activations() const { return activations_of(precision_of_products()); }
   [[nodiscard]] StepOptions options(bool training) const;
+  // What it says about a session.
+  void apply_to(SessionOptions& session) const;
   // With one algorithm per task where bits are to be the same; `all_algorithms`: never.
   [[nodiscard]] std::unique_ptr<Backend> make(bool all_algorithms = false) const;
 };

@@ -10,6 +10,7 @@
 #include "plan/timeline.h"
 #include "planner/policy.h"
 #include "report/table.h"
+#include "train/plan_network.h"
 
 namespace tide {
 namespace {
@@ -149,18 +150,19 @@ int print_infeasible(const PlanArguments& arguments, const Network& network, con
 int run(const PlanArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
   const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
-  const PlannerOptions options = arguments.planner.options(arguments.budget.resolve(*target));
-  const Policy& policy = find_policy(arguments.planner.policy);
-  const auto build = [&](const StepChoice& choice) {
-    return target->build(network, arguments.step.options(!arguments.inference), choice);
-  };
-  const PlanResult result = plan_on(*target, policy, build, options);
-  if (!result.plan) return print_infeasible(arguments, *network, result, options);
+  SessionOptions options;
+  arguments.step.apply_to(options);
+  options.policy = arguments.planner.policy;
+  options.planner = arguments.planner.options(arguments.budget.resolve(*target));
+  const StepVariant variant{arguments.step.batch, !arguments.inference};
+  const PlanResult result = plan_network(network, variant, options, target.get());
+  if (!result.plan) return print_infeasible(arguments, *network, result, options.planner);
   if (!arguments.save.empty()) save_plan(*result.plan, arguments.save);
   const PlanSummary summary = summarize(*result.plan);
   const double predicted = *result.seconds;
   if (arguments.json)
-    print_json(arguments, *network, result, summary, predicted, ideal_seconds(build({}), target->cost()));
+    print_json(arguments, *network, result, summary, predicted,
+               ideal_seconds(target->build(network, step_options(variant, options), {}), target->cost()));
   else
     print_text(arguments, *network, result, summary, predicted, target->source());
   if (arguments.explain && !arguments.json) print_trials(result);

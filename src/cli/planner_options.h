@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/defaults.h"
 #include "planner/policy.h"
 
 namespace tide {
 
 struct PlannerArguments {
-  std::string policy = "auto";
-  std::string parameters = "auto";
-  std::int64_t sub_batch = 0;
-  std::string allow = "identical";
-  std::string batch_norm = "plain";
+  std::string policy = defaults().policy;
+  std::string parameters{parameters_name(defaults().planner.parameters)};
+  std::int64_t sub_batch = samples_asked(defaults().planner.batch);
+  std::string allow{numerics_name(allowed_by(defaults().planner.batch))};
+  std::string batch_norm = has_exact_batch_norm(defaults().planner.batch) ? "exact" : "plain";
   void add_to(CLI::App& app, bool with_policy = true);
   // With the budgets.
   [[nodiscard]] PlannerOptions options(const PerTier<std::optional<Bytes>>& budgets) const;

@@ -28,12 +28,12 @@ struct TrainArguments {
   DataArguments data;
   PlannerArguments planner;
   CostArguments cost;
-  std::int64_t epochs = 1, steps = 0;
-  double learning_rate = 0.05;
-  std::string schedule = "constant";
-  std::int64_t warmup = 0, step_every = 0;
-  double step_factor = 0.1;
-  double label_smoothing = 0;
+  std::int64_t epochs = TrainingOptions{}.epochs, steps = TrainingOptions{}.steps;
+  double learning_rate = Schedule{}.base;
+  std::string schedule{schedule_name(Schedule{}.kind)};
+  std::int64_t warmup = Schedule{}.warmup_steps, step_every = Schedule{}.step_every;
+  double step_factor = Schedule{}.step_factor;
+  double label_smoothing = SoftmaxOptions{}.label_smoothing;
   std::vector<std::string> freeze;
   std::string plan, save, resume;
   std::string spill;
@@ -43,14 +43,7 @@ struct TrainArguments {
 
 Schedule schedule_of(const TrainArguments& arguments) {
   Schedule schedule;
-  if (arguments.schedule == "constant")
-    schedule.kind = ScheduleKind::constant;
-  else if (arguments.schedule == "step")
-    schedule.kind = ScheduleKind::step;
-  else if (arguments.schedule == "cosine")
-    schedule.kind = ScheduleKind::cosine;
-  else
-    throw Error("unknown schedule '{}'; they are constant, step and cosine", arguments.schedule);
+  schedule.kind = schedule_from_name(arguments.schedule);
   if (!(arguments.learning_rate > 0)) throw Error("--lr {} is not a positive number", arguments.learning_rate);
   if (arguments.warmup < 0) throw Error("--warmup {} is negative", arguments.warmup);
   if (schedule.kind == ScheduleKind::step && arguments.step_every < 1)
@@ -108,13 +101,10 @@ void use_disk(const std::string& folder, SessionOptions& options) {
 
 SessionOptions session_options_of(const TrainArguments& arguments, const Target& target) {
   SessionOptions options;
+  arguments.step.apply_to(options);
   options.policy = arguments.planner.policy;
   options.planner = arguments.planner.options(arguments.budget.resolve(target));
-  options.rules = arguments.step.rule_set();
-  options.fuse = arguments.step.fuses();
-  options.activations = arguments.step.activations();
   options.seed = arguments.data.seed;
-  options.optimizer = arguments.step.optimizer_options();
   if (arguments.guard) options.executor.guard = true;
   options.executor.link_bytes_per_second = arguments.cost.link_bytes_per_second();
   if (!arguments.spill.empty()) use_disk(arguments.spill, options);

@@ -25,6 +25,14 @@ std::string_view reason(const std::exception_ptr& error, std::string& text) {
 
 }  // namespace
 
+bool is_debug_build() {
+#ifdef NDEBUG
+  return false;
+#else
+  return true;
+#endif
+}
+
 PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& tiers, const ExecutorOptions& options)
     : backend_(backend),
       arena_(tiers.device),

@@ -32,14 +32,13 @@
 
 namespace tide {
 
+// Whether this is a debug build of the library, whatever a program that uses it is.
+[[nodiscard]] bool is_debug_build();
+
 struct ExecutorOptions {
   // Canaries behind every stay and poison in every freed or fresh one, so that a wrong
   // plan or a kernel that writes too far is caught in the step where it happens.
-#ifdef NDEBUG
-  bool guard = false;
-#else
-  bool guard = true;
-#endif
+  bool guard = is_debug_build();
   bool record = false;  // fill timeline()
   // Above 0: copies between device and host are slowed down to this, each way, as on a link
   // of that speed.

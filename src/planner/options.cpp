@@ -4,6 +4,15 @@
 
 namespace tide {
 
+std::string_view parameters_name(Parameters parameters) {
+  switch (parameters) {
+    case Parameters::device: return "device";
+    case Parameters::host: return "host";
+    case Parameters::automatic: return "auto";
+  }
+  return "";
+}
+
 Parameters parameters_from_name(std::string_view name) {
   return find_name<Parameters>({"device", "host", "auto"}, name, "place for parameters");
 }

@@ -18,6 +18,7 @@ enum class Parameters : std::uint8_t {
   host,       // all but small ones in host memory: fetched before they are used, written back behind their update
   automatic,  // as many of them in host memory as the budget makes worth while
 };
+[[nodiscard]] std::string_view parameters_name(Parameters parameters);
 [[nodiscard]] Parameters parameters_from_name(std::string_view name);
 
 // What may be done to the batch, and with it to the numbers.
@@ -62,7 +63,7 @@ struct PlannerOptions {
   // search/rungs.h) as they were asked for.
   Bytes reserved = {};
   // offload, superneurons and auto; the others keep parameters on the device:
-  Parameters parameters = Parameters::device;
+  Parameters parameters = Parameters::automatic;
   // Of what rests in host memory: below this a copy is mostly latency, so that scales, shifts, statistics and biases
   // stay.
   Bytes least_to_rest = Bytes(64 * 1024);

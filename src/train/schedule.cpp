@@ -4,7 +4,24 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
+
 namespace tide {
+
+std::string_view schedule_name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::constant: return "constant";
+    case ScheduleKind::step: return "step";
+    case ScheduleKind::cosine: return "cosine";
+  }
+  return "";
+}
+
+ScheduleKind schedule_from_name(std::string_view name) {
+  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::step, ScheduleKind::cosine})
+    if (schedule_name(kind) == name) return kind;
+  throw Error("unknown schedule '{}'; they are constant, step and cosine", name);
+}
 
 double learning_rate(const Schedule& schedule, std::int64_t step) {
   if (step < schedule.warmup_steps)

@@ -48,14 +48,6 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
   }
 }
 
-std::unique_ptr<Target> make_target(const SessionOptions& options) {
-  return std::make_unique<Target>(make_backend(options.backend, {.threads = options.threads,
-                                                                 .precision = options.precision,
-                                                                 .deterministic = options.deterministic,
-                                                                 .one_algorithm = options.deterministic}),
-                                  CostRequest{options.profile, options.executor.link_bytes_per_second});
-}
-
 }  // namespace
 
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
@@ -101,14 +93,7 @@ StepVariant Session::lead_of(const std::vector<StepVariant>& variants) const {
 }
 
 Step Session::build(const StepVariant& variant, const StepChoice& choice) const {
-  return target_->build(network_,
-                        {.batch = variant.batch,
-                         .rules = options_.rules,
-                         .training = variant.training,
-                         .optimizer = options_.optimizer,
-                         .fuse = options_.fuse,
-                         .activations = options_.activations},
-                        choice);
+  return target_->build(network_, step_options(variant, options_), choice);
 }
 
 std::optional<PlanResult> Session::plan_variant(const Policy& policy, const StepVariant& variant,

@@ -2,7 +2,6 @@
 // on them (training, evaluation, a smaller last batch), each planned within the budget.
 #pragma once
 
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,36 +14,9 @@
 #include "plan/summary.h"
 #include "planner/policy.h"
 #include "train/dataset.h"
-#include "train/target.h"
+#include "train/session_options.h"
 
 namespace tide {
-
-// One shape of step over the session's parameters.
-struct StepVariant {
-  std::int64_t batch = 1;
-  bool training = true;
-  friend auto operator<=>(const StepVariant&, const StepVariant&) = default;
-};
-
-struct SessionOptions {
-  std::string backend = "cpu";
-  // Deterministic here is more than the backend's: each task has one algorithm, so that all
-  // policies and budgets give the same bits.
-  int threads = 0;
-  Precision precision = Precision::tf32;
-  bool deterministic = true;
-  std::string policy = "liveness";
-  PlannerOptions planner;                 // budgets and techniques
-  std::string profile = "none";           // times to plan with (CostRequest), with the executor's link
-  std::filesystem::path spill_directory;  // for the disk tier; empty: the system's for temporary files
-  Rules rules = Rules::minimal;
-  bool fuse = false;                     // see step/fuse.h
-  DataType activations = DataType::f32;  // see StepOptions
-  std::uint64_t seed = 1;
-  OptimizerOptions optimizer;
-  std::optional<Plan> plan;  // for the first variant, instead of planning it
-  ExecutorOptions executor;
-};
 
 // A named array of a checkpoint, in logical order.
 struct NamedTensor {
@@ -60,7 +32,7 @@ class Session {
   // does not fit, but would with fewer samples, is made in pieces. Plans for and works on `target`, or
   // where there is none on one of its own, as the options say. REQUIRES: the target has a backend.
   [[nodiscard]] static std::variant<std::unique_ptr<Session>, PlanResult> open(
-      NetworkPtr network, const std::vector<StepVariant>& variants, const SessionOptions& options,
+      NetworkPtr network, const std::vector<StepVariant>& variants, const SessionOptions& options = {},
       std::unique_ptr<Target> target = nullptr);
 
   // Runs one step of a variant that open() was given over `samples` of the data. Where the device

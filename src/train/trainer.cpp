@@ -121,4 +121,16 @@ TrainingReport train(Session& session, const TrainingOptions& options, const Dat
   return TrainingLoop(session, options, train, validation, observer, stop).run();
 }
 
+TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train, const Dataset* validation,
+                     TrainingObserver& observer) {
+  const std::atomic<bool> never{false};
+  return tide::train(session, options, train, validation, observer, never);
+}
+
+TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train,
+                     const Dataset* validation) {
+  TrainingObserver nobody;
+  return tide::train(session, options, train, validation, nobody);
+}
+
 }  // namespace tide

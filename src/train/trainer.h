@@ -10,14 +10,14 @@
 namespace tide {
 
 struct TrainingOptions {
-  std::int64_t batch = 32;
+  std::int64_t batch = StepVariant{}.batch;
   std::int64_t epochs = 1;
   std::int64_t steps = 0;  // above 0: stop after so many steps instead of epochs
-  std::uint64_t seed = 1;
-  Schedule schedule;  // cosine: total_steps is filled in by train()
+  std::uint64_t seed = kSeed;
+  Schedule schedule = {};  // cosine: total_steps is filled in by train()
 };
 
-// Told of what happens, in order, on the training thread.
+// Told of what happens, in order, on the training thread; what one does not care for need not be overridden.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
@@ -25,14 +25,14 @@ class TrainingObserver {
     std::int64_t epoch = 0, step = 0, total_steps = 0;  // counted from 1
     double loss = 0, learning_rate = 0, images_per_second = 0;
   };
-  virtual void on_step(const StepInfo& info) = 0;
+  virtual void on_step(const StepInfo& /*info*/) {}
   struct EpochInfo {
     std::int64_t epoch = 0;
     double loss = 0, accuracy = 0;  // over the epoch's own steps
     std::optional<Session::Evaluation> validation;
     double seconds = 0;
   };
-  virtual void on_epoch(const EpochInfo& info) = 0;
+  virtual void on_epoch(const EpochInfo& /*info*/) {}
 };
 
 struct TrainingReport {
@@ -51,5 +51,11 @@ struct TrainingReport {
 // is no longer a number.
 TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train, const Dataset* validation,
                      TrainingObserver& observer, const std::atomic<bool>& stop);
+// The same to the end.
+TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train, const Dataset* validation,
+                     TrainingObserver& observer);
+// And without a word.
+TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train,
+                     const Dataset* validation = nullptr);
 
 }  // namespace tide

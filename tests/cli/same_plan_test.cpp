@@ -87,9 +87,6 @@ TEST(SamePlan, OfASessionAndOfTidePlan) {
     SessionOptions options;
     options.backend = backend_name();
     options.threads = 1;
-    options.policy = "auto";
-    options.fuse = true;
-    options.planner.parameters = Parameters::automatic;
     words.apply(options);
     if (options.profile == "FILE") options.profile = profile;
     if (const auto at = words.text.find("FILE"); at != std::string::npos) words.text.replace(at, 4, profile);

@@ -9,6 +9,7 @@
 #include "plan/checker.h"
 #include "plan/plan_json.h"
 #include "planner/policy.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
 
@@ -144,7 +145,7 @@ TEST_P(ExactBatchNorm, HasTheGradientsOfTheWholeBatchWithinAnyBudget) {
         continue;  // one size with all of them is enough
       SCOPED_TRACE(fmt::format("{} in sub-batches of {}", policy, sub_batch));
       const Step step = cut_step(network, *backend, step_options(), sub_batch);
-      PlanningContext planner;
+      PlanningContext planner = test::on_device();
       planner.memory[Tier::device] = Bytes(kAlignment);
       const PlanResult floor = make_plan(find_policy(policy), step, cost, planner);
       planner.memory[Tier::device] = floor.floor[Tier::device];
@@ -162,7 +163,7 @@ TEST_P(ExactBatchNorm, LeavesTheDeviceBetweenItsSegments) {
     StepOptions options = step_options();
     options.batch = 32;
     options.sub_batch = sub_batch;
-    PlanningContext planner;
+    PlanningContext planner = test::on_device();
     planner.memory[Tier::device] = Bytes(kAlignment);
     return make_plan(find_policy("superneurons"), build_step(network, options), RooflineModel(generic_cpu()), planner)
         .floor[Tier::device];

@@ -4,6 +4,7 @@
 
 #include "executor/job.h"
 #include "executor/zoo_cases.h"
+#include "support/on_device.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -21,7 +22,7 @@ TEST_P(FusedBits, AreThoseOfSeparateLayers) {
     StepOptions options = test::training_step(GetParam().batch);
     options.fuse = fuse;
     options.fuse_limit = limit;
-    PlannerOptions planner;
+    PlannerOptions planner = test::on_device();
     planner.memory[Tier::device] = memory;
     const PlanResult result = test::result_for(network, *backend, policy, options, planner);
     test::Job job(*result.plan, *backend);
@@ -36,7 +37,7 @@ TEST_P(FusedBits, AreThoseOfSeparateLayers) {
   StepOptions options = test::training_step(GetParam().batch);
   options.fuse = true;
   const Bytes floor =
-      test::result_for(network, *backend, "auto", options, within(Bytes(kAlignment))).floor[Tier::device];
+      test::result_for(network, *backend, "auto", options, test::on_device(Bytes(kAlignment))).floor[Tier::device];
   const Bytes memory((floor.count() + (peak.count() - std::min(floor, peak).count()) / 4) / kAlignment * kAlignment);
   EXPECT_EQ(hash_of("auto", true, {}, memory).first, expected);
 }

@@ -5,6 +5,7 @@
 
 #include "executor/zoo_job.h"
 #include "planner/policies/superneurons.h"
+#include "support/on_device.h"
 
 namespace tide {
 namespace {
@@ -28,7 +29,7 @@ class ExecutedPolicies : public test::ZooJob {
 };
 
 TEST_P(ExecutedPolicies, TechniquesAppliedAlways) {
-  PlannerOptions planner;
+  PlannerOptions planner = test::on_device();
   planner.policy.set<SuperneuronsOptions>().cache = false;
   expect_baseline(*plan("offload", planner).plan, 4e9, "offload");
   for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory, Recompute::cost_aware}) {
@@ -38,7 +39,7 @@ TEST_P(ExecutedPolicies, TechniquesAppliedAlways) {
 }
 
 TEST_P(ExecutedPolicies, WithinABudget) {
-  PlannerOptions planner;
+  PlannerOptions planner = test::on_device();
   const Bytes high = summarize(*plan("liveness", planner).plan).peak[Tier::device];
   planner.memory[Tier::device] = Bytes(kAlignment);
   const Bytes low = plan("superneurons", planner).floor[Tier::device];

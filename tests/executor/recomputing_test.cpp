@@ -4,6 +4,7 @@
 
 #include "executor/zoo_job.h"
 #include "planner/policies/sublinear.h"
+#include "support/on_device.h"
 
 namespace tide {
 namespace {
@@ -16,14 +17,14 @@ TEST_P(Recomputing, ByAnyPolicy) {
     expect_baseline(*smallest.plan, policy);
     const Bytes low = smallest.floor[Tier::device], high = plan("liveness", {}).floor[Tier::device];
     if (high < low) continue;
-    PlannerOptions planner;
+    PlannerOptions planner = test::on_device();
     planner.memory[Tier::device] = Bytes((low.count() + (high - low).count() / 2) / kAlignment * kAlignment);
     const Plan made = *plan(policy, planner).plan;
     EXPECT_LE(summarize(made).peak[Tier::device], *planner.memory[Tier::device]);
     expect_baseline(made, fmt::format("{} within a budget", policy));
   }
   // And by counts of the user.
-  PlannerOptions planner;
+  PlannerOptions planner = test::on_device();
   const Step step = build_step(network_, options_);
   for (std::size_t l = 1; l < step.layer_names.size(); ++l)
     planner.policy.set<SublinearOptions>().mirror.push_back(

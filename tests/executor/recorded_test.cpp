@@ -3,6 +3,7 @@
 
 #include "executor/job.h"
 #include "planner/policies/superneurons.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "support/recording_backend.h"
 
@@ -24,7 +25,7 @@ TEST(RecordedStep, GivesTheBitsOfAStepRunOpByOp) {
     const double loss = baseline.run_steps(3);
     for (const char* const policy : {"baseline", "liveness", "offload", "superneurons"}) {
       SCOPED_TRACE(policy);
-      PlannerOptions options;
+      PlannerOptions options = test::on_device();
       options.policy.set<SuperneuronsOptions>().cache = false;
       const PlanResult result =
           test::result_for(network, recording, policy, test::training_step(kRecordedBatch), options);

@@ -9,6 +9,7 @@
 #include "executor/job.h"
 #include "plan/checker.h"
 #include "plan/plan_json.h"
+#include "support/on_device.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -36,7 +37,7 @@ class Rounds : public testing::TestWithParam<Case> {
 
   [[nodiscard]] PlanResult cut(const Backend& backend, std::string_view policy, const StepOptions& options,
                                std::int64_t sub_batch, std::optional<Bytes> memory = {}) const {
-    PlanningContext planner;
+    PlanningContext planner = test::on_device();
     planner.memory[Tier::device] = memory;
     planner.batch = SubBatches{.samples = sub_batch};
     planner.cut = [&](std::int64_t samples, Part part) {
@@ -106,8 +107,8 @@ TEST_P(Rounds, AddUpToTheWholeBatch) {
 TEST_P(Rounds, TakeLessMemoryThanTheWholeBatch) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
   const StepOptions options = step_options();
-  const Bytes whole =
-      test::result_for(network_, *backend, "superneurons", options, within(Bytes(kAlignment))).floor[Tier::device];
+  const Bytes whole = test::result_for(network_, *backend, "superneurons", options, test::on_device(Bytes(kAlignment)))
+                          .floor[Tier::device];
   const Bytes least = cut(*backend, "superneurons", options, 1, Bytes(kAlignment)).floor[Tier::device];
   // Gradients persist in rounds, so that a small batch of a network with many parameters gains nothing.
   Bytes gradients;
@@ -137,7 +138,7 @@ TEST_P(Rounds, ComeBackFromAFile) {
 
 TEST_P(Rounds, AreRefusedUnlessAllowed) {
   const std::unique_ptr<Backend> backend = test::fastest_backend();
-  PlanningContext planner;
+  PlanningContext planner = test::on_device();
   planner.batch = SubBatches{.allowed = Numerics::identical, .samples = 1};
   planner.cut = [](std::int64_t, Part) { return Step{}; };
   EXPECT_THROW((void)test::result_for(network_, *backend, "liveness", step_options(), planner), Error);

@@ -8,6 +8,7 @@
 #include "plan/summary.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "support/on_device.h"
 #include "support/parts_step.h"
 
 namespace tide {
@@ -151,7 +152,7 @@ TEST_P(ViewPolicies, HandKernelsWhatTheirViewsShow) {
   const Bytes floor = make_plan(policy, step, cost, {}).floor[Tier::device];
   for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(floor)})
     for (const bool guard : {true, false}) {
-      const Plan plan = *make_plan(policy, step, cost, within(memory)).plan;
+      const Plan plan = *make_plan(policy, step, cost, test::on_device(memory)).plan;
       Arena arena(backend, summarize(plan).peak[Tier::device]);
       const std::unique_ptr<Executor> made = make_executor(plan, backend, arena, {.guard = guard});
       Executor& executor = *made;

@@ -19,6 +19,7 @@
 #include "planner/vdnn/vdnn.h"
 #include "step/build.h"
 #include "support/offload.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "train/initialize.h"
 
@@ -132,7 +133,7 @@ constexpr std::size_t kMostPersistent = 512;  // storages of a random network
 
 // Every way to plan, with budgets from just above the floor up.
 PlanningContext random_planner(const Step& step, std::mt19937& random) {
-  PlanningContext options;
+  PlanningContext options = test::on_device();
   options.policy.set<RecursiveOptions>().kept = 1 + static_cast<std::int32_t>(random() % 3);
   options.policy.set<SublinearOptions>().weigh_by_cost = random() % 2 == 0;
   options.policy.set<VdnnOptions>().algorithms = static_cast<Algorithms>(random() % 2);

@@ -36,7 +36,7 @@ TEST_P(CudaRounds, TrainLikeTheWholeBatch) {
   if (tested_backend() == nullptr) GTEST_SKIP() << no_backend();
   constexpr std::int64_t kBatch = 7;
   const auto network = std::make_shared<const Network>(make_model(GetParam().model, GetParam().sample));
-  SessionOptions options;
+  SessionOptions options = plain_session();
   options.backend = "cuda";
   options.policy = "liveness";
   options.precision = Precision::fp32;

@@ -12,7 +12,7 @@ namespace tide::test {
 namespace {
 
 SessionOptions cuda_options(const std::string& policy) {
-  SessionOptions options;
+  SessionOptions options = plain_session();
   options.backend = "cuda";
   options.policy = policy;
   return options;
@@ -64,7 +64,6 @@ class CudaSession : public testing::TestWithParam<NetworkEntry> {
     SessionOptions options = cuda_options(policy);
     options.fuse = GetParam().fuse;
     options.precision = GetParam().precision;
-    if (options.precision == Precision::bf16) options.activations = DataType::bf16;
     return options;
   }
   // The result's floor where there is no plan.

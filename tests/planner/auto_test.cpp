@@ -17,6 +17,7 @@
 #include "planner/search/fusing.h"
 #include "planner/search/search.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
 
@@ -74,7 +75,7 @@ Step step_for(const AutoCase& row, const Device& device) {
 }
 
 PlanResult plan(std::string_view policy, const Step& step, const CostModel& cost, std::optional<Bytes> memory) {
-  PlannerOptions options;
+  PlannerOptions options = test::on_device();
   options.memory[Tier::device] = memory;
   return make_plan(find_policy(policy), step, cost, options);
 }
@@ -147,7 +148,7 @@ TEST_P(AutoGaps, AreWithinATenthOfTheLowerBoundInTheMedian) {
     const Step step = step_for(row, device);
     const std::int64_t peak = plan("liveness", step, cost, {}).floor[Tier::device].count();
     for (const std::int64_t percent : {95, 90, 85, 80, 75, 70, 65, 60, 53, 45}) {
-      PlannerOptions options;
+      PlannerOptions options = test::on_device();
       options.memory[Tier::device] = Bytes(peak / 100 * percent);
       const PlanResult result = make_plan(find_policy("auto"), step, cost, options);
       if (result.plan)
@@ -174,7 +175,7 @@ TEST(Auto, DropsWhatIsCheapInsteadOfMovingIt) {
     annotate_for(step, device);
     return step;
   };
-  PlannerOptions options;
+  PlannerOptions options = test::on_device();
   options.memory[Tier::device] = Bytes(std::int64_t{12} << 30);
   const PlanResult result = search_plan(find_policy("auto"), build, cost, options);
   ASSERT_TRUE(result.plan);
@@ -194,7 +195,7 @@ TEST(Auto, RandomGraphsFitWhereverAnyPolicyDoes) {
     testing_support::RandomNetwork random(seed);
     const Step step = build_step(std::make_shared<Network>(random.make(4 + static_cast<int>(seed % 29))),
                                  {.batch = 1 + seed % 5, .fuse = seed % 2 == 0});
-    PlannerOptions options;
+    PlannerOptions options = test::on_device();
     options.memory[Tier::device] = Bytes(kAlignment);
     const Bytes floor = make_plan(find_policy("auto"), step, cost, options).floor[Tier::device];
     options.memory[Tier::device] = floor;

@@ -10,6 +10,7 @@
 #include "planner/bound/lower_bound.h"
 #include "planner/policy.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 
 namespace tide {
@@ -32,7 +33,7 @@ TEST(Exact, AutoIsCloseToTheOptimumOfSmallSteps) {
     device.launch_seconds = 1e-8;
     device.link_bytes_per_second = 1e9 * std::pow(4.0, seed % 5);
     const RooflineModel cost(device);
-    PlannerOptions options;
+    PlannerOptions options = test::on_device();
     options.memory[Tier::device] = Bytes(kAlignment);
     const std::int64_t floor = make_plan(find_policy("auto"), step, cost, options).floor[Tier::device].count();
     options.memory[Tier::device].reset();

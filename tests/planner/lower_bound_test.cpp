@@ -13,6 +13,7 @@
 #include "planner/policy.h"
 #include "planner/search/fusing.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
 
@@ -142,7 +143,7 @@ TEST(LowerBound, SaysMoreThanTheTimeOfTheTasksWhereMemoryIsShort) {
   Step step = build_step(std::make_shared<Network>(make_model("resnet50")), {.batch = 64, .fuse = true});
   annotate_for(step, device);
   const double ideal = ideal_seconds(step, cost);
-  PlannerOptions options;
+  PlannerOptions options = test::on_device();
   EXPECT_FALSE(lower_bound(step, cost, options).solved);
   EXPECT_DOUBLE_EQ(lower_bound(step, cost, options).seconds, ideal);
   const std::int64_t peak = make_plan(find_policy("liveness"), step, cost, options).floor[Tier::device].count();

@@ -18,6 +18,7 @@
 #include "planner/policy.h"
 #include "planner/runtime/runtime.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 #include "zoo/zoo.h"
 
@@ -101,7 +102,7 @@ class Modnn : public testing::Test {
   }
   // That may cut the batches of a network, whatever it does to the numbers.
   PlanningContext cutting(const NetworkPtr& network) const {
-    PlanningContext options;
+    PlanningContext options = test::on_device();
     options.cut = [this, network](std::int64_t samples, Part kind) { return part(network, samples, kind); };
     options.batch = SubBatches{.allowed = Numerics::changed};
     return options;
@@ -109,11 +110,7 @@ class Modnn : public testing::Test {
   PlanResult plan(std::string_view policy, const Step& step, const PlanningContext& options) const {
     return make_plan(find_policy(policy), step, cost_, options);
   }
-  static PlanningContext within(Bytes memory) {
-    PlanningContext options;
-    options.memory[Tier::device] = memory;
-    return options;
-  }
+  static PlanningContext within(Bytes memory) { return test::on_device(memory); }
   static Bytes between(Bytes low, Bytes high, int part, int parts) {
     return low + Bytes((high - low).count() / parts * part);
   }

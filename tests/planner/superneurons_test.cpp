@@ -12,6 +12,7 @@
 #include "planner/policy.h"
 #include "planner/runtime/runtime.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "support/random_network.h"
 
 namespace tide {
@@ -43,7 +44,7 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
   for (const Rules rules : kRules) {
     for (const char* policy : {"offload", "superneurons"}) {
       for (const bool cache : {true, false}) {
-        PlannerOptions options;
+        PlannerOptions options = test::on_device();
         options.policy.set<SuperneuronsOptions>().cache = cache;
         options.memory[Tier::device] = Bytes(kAlignment);
         const Bytes floor = plan(policy, rules, options).floor[Tier::device];
@@ -65,10 +66,10 @@ TEST_P(Policies, FloorIsReachedAndNoUnitLess) {
 // The paper's peak = max(l_i), as it is true: everything but the task at hand may leave.
 TEST_P(Policies, FloorWithTheCacheIsTheLargestTask) {
   for (const Rules rules : kRules) {
-    PlannerOptions options;
+    PlannerOptions options = test::on_device();
     options.memory[Tier::device] = Bytes(kAlignment);
     // By hand, from the step as it is planned: in-place results share storages.
-    PlannerOptions unlimited;
+    PlannerOptions unlimited = test::on_device();
     const PlanResult result = plan("superneurons", rules, unlimited);
     const Step& planned = *result.plan->phases.front().step;
     Bytes largest, persistent, inputs;
@@ -95,7 +96,7 @@ TEST_P(Policies, NeverAboveTheBudget) {
   for (const Rules rules : kRules) {
     const Bytes high = liveness_peak(rules);
     for (const Recompute recompute : {Recompute::none, Recompute::speed, Recompute::memory, Recompute::cost_aware}) {
-      PlannerOptions options;
+      PlannerOptions options = test::on_device();
       options.policy.set<SuperneuronsOptions>().recompute = recompute;
       options.policy.set<SuperneuronsOptions>().replacement =
           static_cast<Replacement>((GetParam() + static_cast<std::uint32_t>(recompute)) % 4);
@@ -119,7 +120,7 @@ TEST_P(Policies, NeverAboveTheBudget) {
 
 TEST_P(Policies, EnoughMemoryMeansNothingMoves) {
   for (const Rules rules : kRules) {
-    PlannerOptions options;
+    PlannerOptions options = test::on_device();
     for (const std::optional<Bytes> memory : {std::optional<Bytes>(), std::optional(liveness_peak(rules))}) {
       options.memory[Tier::device] = memory;
       const PlanSummary summary = summarize(*plan("superneurons", rules, options).plan);
@@ -131,7 +132,7 @@ TEST_P(Policies, EnoughMemoryMeansNothingMoves) {
 
 TEST_P(Policies, CostAwareIsBoundedByMemoryCentric) {
   for (const Rules rules : kRules) {
-    PlannerOptions options;
+    PlannerOptions options = test::on_device();
     options.policy.set<SuperneuronsOptions>().cache = false;
     const auto summary = [&](Recompute recompute) {
       options.policy.set<SuperneuronsOptions>().recompute = recompute;
@@ -157,7 +158,7 @@ TEST_P(Policies, CacheNeverMovesMore) {
   for (const Rules rules : kRules) {
     const Bytes high = liveness_peak(rules);
     for (const Replacement replacement : {Replacement::lru, Replacement::next_use}) {
-      PlannerOptions on;
+      PlannerOptions on = test::on_device();
       on.policy.set<SuperneuronsOptions>().replacement = replacement;
       PlannerOptions off = on;
       off.policy.set<SuperneuronsOptions>().cache = false;
@@ -177,7 +178,7 @@ TEST_P(Policies, CacheNeverMovesMore) {
 }
 
 TEST_P(Policies, HostBudgetIsExact) {
-  PlannerOptions options;
+  PlannerOptions options = test::on_device();
   options.memory[Tier::device] = Bytes(kAlignment);
   options.memory[Tier::device] = plan("superneurons", Rules::minimal, options).floor[Tier::device];
   const PlanResult result = plan("superneurons", Rules::minimal, options);

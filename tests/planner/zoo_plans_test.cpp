@@ -6,6 +6,7 @@
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "step/build.h"
+#include "support/on_device.h"
 #include "zoo/zoo.h"
 
 namespace tide {
@@ -59,10 +60,11 @@ TEST_P(ZooPlans, FloorIsExact) {
   const Step original = step(Rules::minimal, true);
   for (const Policy& policy : policies()) {
     const PlanResult unlimited = plan(policy.name, original);
-    const PlanResult exact = plan(policy.name, original, within(unlimited.floor[Tier::device]));
+    const PlanResult exact = plan(policy.name, original, test::on_device(unlimited.floor[Tier::device]));
     ASSERT_TRUE(exact.plan) << policy.name;
     EXPECT_EQ(summarize(*exact.plan).peak[Tier::device], unlimited.floor[Tier::device]);
-    const PlanResult below = plan(policy.name, original, within(unlimited.floor[Tier::device] - Bytes(kAlignment)));
+    const PlanResult below =
+        plan(policy.name, original, test::on_device(unlimited.floor[Tier::device] - Bytes(kAlignment)));
     EXPECT_FALSE(below.plan) << policy.name;
     EXPECT_EQ(below.floor[Tier::device], unlimited.floor[Tier::device]);
     EXPECT_FALSE(below.bottleneck_task.empty());

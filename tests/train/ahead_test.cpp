@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kBatch = 7;
 
 SessionOptions options_for(std::int64_t sub_batch, bool exact) {
-  SessionOptions options;
+  SessionOptions options = plain_session();
   options.backend = "reference";
   options.optimizer.kind = OptimizerKind::sgd;
   if (sub_batch > 0)

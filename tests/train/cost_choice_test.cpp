@@ -85,7 +85,7 @@ TEST(Target, PlansOneStepAsASessionDoes) {
   const auto new_target = [] {
     return std::make_unique<Target>(backend_called("reference", "reference"), CostRequest{});
   };
-  SessionOptions options;
+  SessionOptions options = plain_session();
   options.policy = "superneurons";
   options.planner.parameters = Parameters::automatic;
   const auto plan_here = [&] {

@@ -10,6 +10,7 @@
 
 #include "network/builder.h"
 #include "support/error_of.h"
+#include "support/plain_session.h"
 #include "support/temporary_file.h"
 #include "train/session.h"
 #include "train/trainer.h"
@@ -45,9 +46,10 @@ inline bool has_cpu() {
   }
 }
 
-// Guarded, on one thread, on the cpu where this build has it.
+// The plainest way to train, so that a test adds what it is about: everything on the device, layers as they are,
+// modelled times. Guarded, on one thread, on the cpu where this build has it.
 inline SessionOptions session_options() {
-  SessionOptions options;
+  SessionOptions options = plain_session();
   options.backend = has_cpu() ? "cpu" : "reference";
   options.threads = 1;
   options.executor.guard = true;

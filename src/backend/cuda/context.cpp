@@ -7,15 +7,6 @@
 namespace tide::cuda {
 namespace {
 
-std::string_view precision_name(Precision precision) {
-  switch (precision) {
-    case Precision::fp32: return "fp32";
-    case Precision::tf32: return "tf32";
-    case Precision::bf16: return "bf16";
-  }
-  return "?";
-}
-
 std::string version_text(int version, int major_unit, int minor_unit) {
   return fmt::format("{}.{}", version / major_unit, version % major_unit / minor_unit);
 }

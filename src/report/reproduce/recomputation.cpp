@@ -7,7 +7,7 @@ namespace tide::reproduce::superneurons {
 namespace {
 
 PlannerOptions always(Recompute recompute) {
-  PlannerOptions options;
+  PlannerOptions options{.parameters = Parameters::device};
   options.policy.set<SuperneuronsOptions>().recompute = recompute;
   options.policy.set<SuperneuronsOptions>().cache = false;  // the techniques are applied whether memory is short or not
   return options;

@@ -18,12 +18,12 @@ struct PaperNetwork {
 // AlexNet, VGG16, InceptionV4, ResNet50, 101 and 152, as in its tables.
 [[nodiscard]] std::span<const PaperNetwork> paper_networks();
 
-// One plan to make. The paper counts by its own rules, so those are the default.
+// One plan to make. The paper counts by its own rules, so those are the default; parameters stay on the device there.
 struct Setting {
   std::string_view model;
   std::int64_t batch = 1;
   std::string_view policy = "superneurons";
-  PlannerOptions options = {};
+  PlannerOptions options = {.parameters = Parameters::device};
   std::string_view device = "k40c";
   Rules rules = Rules::superneurons;
   bool workspaces = true;                       // false: convolutions have only what needs none

@@ -1,0 +1,40 @@
+# The headers that users get: the umbrella header and all that it includes, directly or not, with include lines that begin
+# with tidepool/, so that folders such as base/ are never on a user's include path.
+#
+#   cmake -DSOURCES=src -DHEADERS=FOLDER -P public_headers.cmake
+#
+# makes FOLDER/tidepool/. What has not changed is not written again; what is no longer included is removed.
+cmake_minimum_required(VERSION 3.25)
+set(to_read tidepool.h)
+set(made "")
+while(to_read)
+  list(POP_FRONT to_read header)
+  list(APPEND made ${header})
+  file(READ ${SOURCES}/${header} text)
+  string(REGEX MATCHALL "#include \"[^\"\n]+\"" lines "${text}")
+  foreach(line ${lines})
+    string(REGEX REPLACE "#include \"(.+)\"" "\\1" included "${line}")
+    if(NOT EXISTS ${SOURCES}/${included})
+      message(FATAL_ERROR "${header} includes \"${included}\", which is not in ${SOURCES}: it cannot be installed")
+    endif()
+    if(NOT included IN_LIST made AND NOT included IN_LIST to_read)
+      list(APPEND to_read ${included})
+    endif()
+  endforeach()
+  string(REPLACE "#include \"" "#include \"tidepool/" text "${text}")
+  set(output ${HEADERS}/tidepool/${header})
+  set(before "")
+  if(EXISTS ${output})
+    file(READ ${output} before)
+  endif()
+  if(NOT text STREQUAL before)
+    file(WRITE ${output} "${text}")
+  endif()
+endwhile()
+
+file(GLOB_RECURSE present RELATIVE ${HEADERS}/tidepool ${HEADERS}/tidepool/*)
+foreach(header ${present})
+  if(NOT header IN_LIST made)
+    file(REMOVE ${HEADERS}/tidepool/${header})
+  endif()
+endforeach()

@@ -1,0 +1,22 @@
+#include "train/session_options.h"
+
+namespace tide {
+
+StepOptions step_options(const StepVariant& variant, const SessionOptions& options) {
+  return {.batch = variant.batch,
+          .rules = options.rules,
+          .training = variant.training,
+          .optimizer = options.optimizer,
+          .fuse = options.fuse && options.rules == Rules::minimal,
+          .activations = activations_of(options.precision)};
+}
+
+std::unique_ptr<Target> make_target(const SessionOptions& options) {
+  return std::make_unique<Target>(make_backend(options.backend, {.threads = options.threads,
+                                                                 .precision = options.precision,
+                                                                 .deterministic = options.deterministic,
+                                                                 .one_algorithm = options.deterministic}),
+                                  CostRequest{options.profile, options.executor.link_bytes_per_second});
+}
+
+}  // namespace tide
