@@ -1,6 +1,7 @@
 #include "cost/algorithms.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tide {
 
@@ -14,6 +15,17 @@ std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId 
 
 double fastest_seconds(const Step& step, const CostModel& cost, TaskId task) {
   return cost.task_seconds(step, task, fastest_algorithm(step, cost, task));
+}
+
+double fastest_seconds_within(const Step& step, const CostModel& cost, TaskId task, std::int64_t bytes) {
+  const auto& algorithms = step.algorithms_of(task);
+  std::optional<double> least;
+  for (std::size_t a = 0; a < algorithms.size(); ++a) {
+    if (algorithms[a].workspace.aligned().count() > bytes) continue;
+    const double seconds = cost.task_seconds(step, task, a);
+    if (!least || seconds < *least) least = seconds;
+  }
+  return least ? *least : cost.task_seconds(step, task, smallest_algorithm(step, task));
 }
 
 std::uint32_t smallest_algorithm(const Step& step, TaskId task) {

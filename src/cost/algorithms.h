@@ -13,4 +13,7 @@ namespace tide {
 // The first of those with the smallest workspace.
 [[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
 
+// Of the fastest whose workspace has so many bytes at most; of the smallest where none has.
+[[nodiscard]] double fastest_seconds_within(const Step& step, const CostModel& cost, TaskId task, std::int64_t bytes);
+
 }  // namespace tide

@@ -25,7 +25,7 @@ struct Policy {
   PolicyFunction plan = nullptr;
   std::int32_t rank = 0;  // where it stands in tables and in which order auto tries: simple ones first
   bool moves = true;      // whether it copies anything
-  // A time that none of its plans of a whole step beats, whatever the budget; null: nobody knows.
+  // A time that none of its plans of a whole step beats within the budget; null: nobody knows.
   double (*seconds_at_least)(const Step& step, const CostModel& cost, const PlanningContext& context) = nullptr;
   bool rests_parameters = false;  // whether it heeds PlanningContext::rest_in_host
   bool cuts = false;              // whether it cuts the batch by itself where it may

@@ -1,6 +1,7 @@
 #include "planner/bound/excess.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "cost/algorithms.h"
@@ -49,24 +50,28 @@ Excess::Excess(const Step& step, const CostModel& cost, const PlanningContext& c
     });
   }
   std::int64_t alive = 0, most = -1;
-  std::size_t at = 0;
   for (std::size_t t = 0; t < all.needed.size(); ++t) {
     alive += change[t];
-    const std::int64_t here = alive + all.fixed + all.needed[t] - saved_in_place(step, TaskId(t));
-    if (here <= most) continue;
-    most = here;
-    at = t;
+    const std::int64_t own = all.fixed + all.needed[t] - saved_in_place(step, TaskId(t));
+    const auto& algorithms = step.algorithms_of(TaskId(t));
+    const Bytes smallest = algorithms[smallest_algorithm(step, TaskId(t))].workspace.aligned();
+    std::vector<Way>& ways = ways_.emplace_back();
+    for (std::size_t a = 0; a < algorithms.size(); ++a)
+      ways.push_back(
+          {own + (algorithms[a].workspace.aligned() - smallest).count(), cost.task_seconds(step, TaskId(t), a)});
+    if (alive + own <= most) continue;
+    most = alive + own;
+    instant_ = t;
   }
   alive_ = static_cast<double>(most);
-  for (std::size_t t = 0; t < all.needed.size(); ++t)
-    (t < at ? before_ : after_) += fastest_seconds(step, cost, TaskId(t));
+  const auto at = static_cast<std::int32_t>(instant_);
   std::map<TaskId, Droppable> replays;
   for (const BoundValue& value : all.values) {
     if (value.copy_seconds > 0)
       bytes_per_second_ = std::max(bytes_per_second_, static_cast<double>(value.bytes) / value.copy_seconds);
     if (!value.replay.valid()) continue;
     for_each_gap(value, [&](std::int32_t first, std::int32_t last) {
-      if (first > static_cast<std::int32_t>(at) || last <= static_cast<std::int32_t>(at)) return;
+      if (first > at || last <= at) return;
       Droppable& droppable = replays[value.replay];
       droppable.bytes += static_cast<double>(value.bytes);
       droppable.seconds = fastest_seconds(step, cost, value.replay);
@@ -78,18 +83,26 @@ Excess::Excess(const Step& step, const CostModel& cost, const PlanningContext& c
 }
 
 bool Excess::allows(Bytes memory, double seconds, bool moves) const {
-  if (seconds <= ideal_seconds()) return false;
+  // Each task with the fastest algorithm for whose workspace there can be room.
+  double before = 0, after = 0;
+  for (std::size_t t = 0; t < ways_.size(); ++t) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Way& way : ways_[t])
+      if (way.bytes <= memory.count()) least = std::min(least, way.seconds);
+    (t < instant_ ? before : after) += least;
+  }
+  if (seconds <= before + after) return false;
   double excess = alive_ - static_cast<double>(memory.count());
   // What leaves before the instant comes back behind it, and neither part is longer than what the other leaves of the
   // time.
-  if (moves) excess -= bytes_per_second_ * (seconds - std::max(before_, after_));
+  if (moves) excess -= bytes_per_second_ * (seconds - std::max(before, after));
   double again = 0;
   for (const Droppable& droppable : cheapest_) {
     if (excess <= 0) break;
     again += droppable.seconds * std::min(1.0, excess / droppable.bytes);
     excess -= droppable.bytes;
   }
-  return excess <= 0 && ideal_seconds() + again < seconds;
+  return excess <= 0 && before + after + again < seconds;
 }
 
 }  // namespace tide

@@ -16,19 +16,23 @@ class Excess {
 
   // False: no plan within so much device memory takes less time. `moves`: whether it may copy anything.
   [[nodiscard]] bool allows(Bytes memory, double seconds, bool moves) const;
-  // The time of the tasks alone.
-  [[nodiscard]] double ideal_seconds() const { return before_ + after_; }
 
  private:
+  // The ways to run a task.
+  struct Way {
+    std::int64_t bytes = 0;  // of its operands, workspace and what never leaves, at least
+    double seconds = 0;
+  };
   // Values that one replay makes again.
   struct Droppable {
     double bytes = 0, seconds = 0;
   };
 
-  double alive_ = 0;                 // bytes where most is alive, less what may be absent for nothing
-  double before_ = 0, after_ = 0;    // seconds of the tasks before that instant, and from it on
-  double bytes_per_second_ = 0;      // of copies, at most
-  std::vector<Droppable> cheapest_;  // first
+  double alive_ = 0;                    // bytes where most is alive, less what may be absent for nothing
+  std::size_t instant_ = 0;             // the task that starts there
+  double bytes_per_second_ = 0;         // of copies, at most
+  std::vector<std::vector<Way>> ways_;  // by task
+  std::vector<Droppable> cheapest_;     // first
 };
 
 }  // namespace tide

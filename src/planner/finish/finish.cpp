@@ -243,12 +243,19 @@ Bytes packed_bytes(const Step& step, Draft& draft) {
   return bottom_of(step, Tier::device, draft) + place_within(intervals, bound + Bytes(bound.count() / kTolerance)).peak;
 }
 
-double seconds_at_least(const Step& step, const CostModel& cost, const Draft& draft) {
+double seconds_at_least(const Step& step, const CostModel& cost, const Draft& draft,
+                        const std::optional<Bytes>& memory) {
+  const std::vector<std::int64_t> live = memory ? alive_on_device(step, draft, false) : std::vector<std::int64_t>();
   PerLane<double> lanes;
-  for (const Op& op : draft.ops)
-    lanes[op.lane] += op.is_run()
-                          ? fastest_seconds(step, cost, op.run().task)
-                          : cost.copy_seconds(step.storage(op.copy().storage).bytes, op.copy().from, op.copy().to);
+  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
+    const Op& op = draft.ops[i];
+    if (op.is_copy())
+      lanes[op.lane] += cost.copy_seconds(step.storage(op.copy().storage).bytes, op.copy().from, op.copy().to);
+    else if (memory)
+      lanes[op.lane] += fastest_seconds_within(step, cost, op.run().task, memory->count() - live[i]);
+    else
+      lanes[op.lane] += fastest_seconds(step, cost, op.run().task);
+  }
   return *std::max_element(lanes.begin(), lanes.end());
 }
 

@@ -42,8 +42,10 @@ void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit
 // workspaces, packed with little effort: to compare drafts by.
 [[nodiscard]] Bytes packed_bytes(const Step& step, Draft& draft);
 
-// A time that no plan of a draft beats: the work of its busiest lane, with the fastest algorithms.
-[[nodiscard]] double seconds_at_least(const Step& step, const CostModel& cost, const Draft& draft);
+// A time that no plan of a draft beats within so much device memory, if it is bounded: the work of its busiest lane,
+// each run with the fastest algorithm for whose workspace what is alive leaves room.
+[[nodiscard]] double seconds_at_least(const Step& step, const CostModel& cost, const Draft& draft,
+                                      const std::optional<Bytes>& memory);
 
 // For drafts that have their device addresses already: the other tiers and the waits.
 [[nodiscard]] PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const PlanningContext& context);

@@ -72,7 +72,8 @@ void consider_joint_plans(const Step& step, std::span<const std::span<const Draf
   };
   std::vector<Attempt> attempts;
   for (const std::span<const Draft> list : drafts)
-    for (const Draft& draft : list) attempts.push_back({&draft, seconds_at_least(step, cost, draft)});
+    for (const Draft& draft : list)
+      attempts.push_back({&draft, seconds_at_least(step, cost, draft, context.memory[Tier::device])});
   if (attempts.empty()) return;
   const double least = std::ranges::min(attempts, {}, &Attempt::at_least).at_least;
   const auto to_beat = [&] { return keeper.found() ? std::min(seconds_to_beat, keeper.seconds()) : seconds_to_beat; };

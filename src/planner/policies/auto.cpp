@@ -159,7 +159,9 @@ class WholePlans {
       const RuntimeRules rules{options.recompute, options.replacement, prefetch};
       std::optional<Draft> draft = VirtualRuntime(facts, step_.cost(), *own_.memory[Tier::device], rules)
                                        .run_within(kMostOps * step_.merged().tasks.size());
-      if (!draft || seconds_at_least(step_.merged(), step_.cost(), *draft) >= seconds_to_beat()) continue;
+      if (!draft ||
+          seconds_at_least(step_.merged(), step_.cost(), *draft, own_.memory[Tier::device]) >= seconds_to_beat())
+        continue;
       keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), own_));
     }
   }

@@ -25,7 +25,7 @@ PlanResult plan_offload(Step step, const CostModel& cost, const PlanningContext&
 
 double offload_at_least(const Step& step, const CostModel& cost, const PlanningContext& context) {
   const Step merged = context.in_place ? merge_in_place(step) : step;
-  return seconds_at_least(merged, cost, draft_offload(merged, context));
+  return seconds_at_least(merged, cost, draft_offload(merged, context), context.memory[Tier::device]);
 }
 
 }  // namespace

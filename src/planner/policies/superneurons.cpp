@@ -88,14 +88,14 @@ class CachedPlans {
 
   // A time that nothing tried below beats.
   [[nodiscard]] double fastest_draft(const StepFacts& facts) const {
-    double seconds = seconds_at_least(step_, cost_, draft_always(facts, context_));
     const Bytes memory = *context_.memory[Tier::device];
+    double seconds = seconds_at_least(step_, cost_, draft_always(facts, context_), memory);
     for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
-      seconds = std::min(seconds, seconds_at_least(step_, cost_, run(facts, memory, prefetch)));
+      seconds = std::min(seconds, seconds_at_least(step_, cost_, run(facts, memory, prefetch), memory));
     for (const std::int64_t percent : ladder::kRepacked)
       if (percent_of(memory, percent) >= floor_.bytes)
-        seconds =
-            std::min(seconds, seconds_at_least(step_, cost_, run(facts, percent_of(memory, percent), Prefetch::never)));
+        seconds = std::min(
+            seconds, seconds_at_least(step_, cost_, run(facts, percent_of(memory, percent), Prefetch::never), memory));
     return seconds;
   }
 

@@ -173,11 +173,8 @@ class Search {
         const Bytes limit = steps_->known_limit(tried);
         const Step& step = steps_->at(limit);
         const Excess& excess = excess_.try_emplace(limit, step, cost_, context).first->second;
-        const auto [at_least, added] = at_least_.try_emplace({&policy, limit}, 0);
-        if (added && policy.seconds_at_least != nullptr)
-          at_least->second = policy.seconds_at_least(step, cost_, context);
-        return at_least->second < keeper.seconds() &&
-               excess.allows(*context.memory[Tier::device], keeper.seconds(), policy.moves);
+        return excess.allows(*context.memory[Tier::device], keeper.seconds(), policy.moves) &&
+               (policy.seconds_at_least == nullptr || policy.seconds_at_least(step, cost_, context) < keeper.seconds());
       };
       if (std::ranges::none_of(fuse_limits(std::nullopt, whole().options.activations), can_be_faster)) return;
     }
@@ -272,8 +269,7 @@ class Search {
   FusedSteps* steps_ = nullptr;
   Bytes limit_;  // of the step at hand
   std::map<Bytes, Excess> excess_;
-  std::map<std::pair<const Policy*, Bytes>, double> at_least_;  // seconds of other policies, by step
-  std::map<const Policy*, Bytes> least_;                        // floors of other policies, where they are known
+  std::map<const Policy*, Bytes> least_;  // floors of other policies, where they are known
   std::map<std::pair<Bytes, std::vector<bool>>, std::any> remembered_;
 };
 

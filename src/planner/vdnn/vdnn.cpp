@@ -166,7 +166,7 @@ Draft draft_vdnn(const Step& step, const Turns& turns, VdnnLayers layers) {
 double vdnn_seconds_at_least(const Step& step, const CostModel& cost, const PlanningContext& context,
                              VdnnLayers layers) {
   const Step merged = context.in_place ? merge_in_place(step) : step;
-  return seconds_at_least(merged, cost, draft_vdnn(merged, Turns(merged), layers));
+  return seconds_at_least(merged, cost, draft_vdnn(merged, Turns(merged), layers), context.memory[Tier::device]);
 }
 
 PlanResult plan_vdnn(Step step, const CostModel& cost, const PlanningContext& context, VdnnLayers layers,
