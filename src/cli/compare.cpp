@@ -39,7 +39,8 @@ struct Row {
     double predicted = 0, gap = 0;  // the gap to the lower bound
     Numerics numerics = Numerics::identical;
   };
-  std::optional<Plan> plan;  // none: it does not fit
+  std::optional<Plan> plan;       // none: it does not fit
+  bool keeps_parameters = false;  // on the device, but they are to rest in host memory: not planned
 };
 
 struct Comparison {
@@ -50,8 +51,14 @@ struct Comparison {
 
 Row row_of(const Policy& policy, const Target& target, const BuildStep& build, const PlannerOptions& options,
            const LowerBound& bound) {
+  if (options.parameters == Parameters::host && !policy.rests_parameters) {
+    Row row;
+    row.policy = &policy;
+    row.keeps_parameters = true;
+    return row;
+  }
   const PlanResult result = plan_on(target, policy, build, options);
-  Row row{&policy, result.floor[Tier::device], result.bottleneck_task, result.plan_seconds, {}};
+  Row row{&policy, result.floor[Tier::device], result.bottleneck_task, result.plan_seconds, {}, false};
   if (!result.plan) return row;
   const PlanSummary summary = summarize(*result.plan);
   const double predicted = *result.seconds;
@@ -89,10 +96,15 @@ Table table_of(const std::vector<Row>& rows) {
   const auto baseline = std::ranges::find(rows, "baseline", [](const Row& row) { return row.policy->name; });
   for (const Row& row : rows) {
     const auto share = [&](Bytes bytes) {
+      if (baseline->floor.is_zero()) return std::string("-");
       return fmt::format("{:.1f}%",
                          100 * static_cast<double>(bytes.count()) / static_cast<double>(baseline->floor.count()));
     };
     const std::string name(row.policy->name), planned = fmt::format("{:.3g} ms", 1e3 * row.plan_seconds);
+    if (row.keeps_parameters) {
+      table.add({name, "cannot", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
     if (!row.plan) {
       table.add({name, "no", "-", "-", share(row.floor), format_size(row.floor), "-", "-", "-", "-", "-", planned});
       continue;
@@ -110,6 +122,11 @@ void print_json(const Comparison& comparison) {
   ordered_json list = ordered_json::array();
   for (const Row& row : comparison.rows) {
     ordered_json entry{{"policy", row.policy->name}, {"feasible", row.plan.has_value()}};
+    if (row.keeps_parameters) {
+      entry["keeps_parameters_on_device"] = true;
+      list.push_back(std::move(entry));
+      continue;
+    }
     entry["floor_bytes"] = row.floor.count();
     if (row.plan) {
       entry["numerics"] = numerics_name(row.plan->numerics);
@@ -138,6 +155,8 @@ void print_text(const CompareArguments& arguments, const Network& network, const
       "Peaks count parameters, gradients, optimizer state and workspaces; at least: the smallest budget that a\n"
       "policy can work with; times are {}.\n",
       source);
+  if (std::ranges::any_of(comparison.rows, &Row::keeps_parameters))
+    fmt::print("cannot: the policy keeps parameters on the device, and they are to rest in host memory.\n");
   fmt::print("No plan that gives the same numbers can be faster than {:.3g} s ({}); with unlimited memory: {:.3g} s.\n",
              comparison.bound.seconds,
              comparison.bound.solved ? "a linear program over all ways to keep, move and recompute"

@@ -30,7 +30,7 @@ struct FitArguments {
 // The budget less the reserve; a device's own memory where no other budget is given.
 PlannerOptions options_of(const FitArguments& arguments, const Target& target) {
   BudgetArguments budget = arguments.budget;
-  if (budget.memory.empty()) {
+  if (!budget.memory) {
     if (arguments.cost.device.empty())
       throw Error("tide fit needs a budget: give --memory, such as 12GiB, or --device (see tide devices)");
     budget.memory = "device";

@@ -21,7 +21,7 @@ struct ModelArguments {
 };
 
 struct BudgetArguments {
-  std::string memory, host_memory, disk_memory;
+  std::optional<std::string> memory, host_memory, disk_memory;
   void add_to(CLI::App& app);
   // "auto" is what is free now, less a tenth: of the device where it has memory of its own. "device" is all
   // that a named device has; "total:12GiB" includes what the context and the libraries take.

@@ -13,7 +13,7 @@ struct FitProblem {
   const Policy* policy = nullptr;
   const CostModel* cost = nullptr;
   PlannerOptions options;
-  std::int64_t most = 1LL << 40;  // sizes beyond are not asked for
+  std::int64_t most = kMostSamples;  // sizes beyond are not asked for
   // Told the step of the answer before it is planned for good, so that its times can be measured: those of
   // all that a search asks for would take too long.
   std::function<void(const Step& step)> before_answer = {};

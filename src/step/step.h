@@ -143,6 +143,9 @@ enum class Part : std::uint8_t {
 inline constexpr int kParts = static_cast<int>(Part::update) + 1;
 [[nodiscard]] std::string_view part_name(Part part);
 
+// Of a batch: libraries count samples in 32 bits.
+inline constexpr std::int64_t kMostSamples = INT32_MAX;
+
 struct StepOptions {
   std::int64_t batch = 1;  // samples of this step: in a round, those of the sub-batch
   Rules rules = Rules::minimal;

@@ -12,7 +12,7 @@ namespace tide {
 namespace ladder {
 inline constexpr std::initializer_list<std::int64_t> kHolds{100, 97, 93, 85};          // finishing a draft
 inline constexpr std::initializer_list<std::int64_t> kHoldsInHurry{100, 95, 88};       // the same for one of many
-inline constexpr std::initializer_list<std::int64_t> kRepacked{100, 97, 94, 90};       // what a runtime moves
+inline constexpr std::initializer_list<std::int64_t> kRepacked{100, 95};               // what a runtime moves
 inline constexpr std::initializer_list<std::int64_t> kModnn{100, 98, 96, 94, 91, 88};  // moDNN by bytes alone
 inline constexpr std::initializer_list<std::int64_t> kJoint{100, 96, 92, 85};          // copies that wait need room
 }  // namespace ladder

@@ -20,10 +20,12 @@ struct RungsBySize {
   std::uint32_t tasks;  // at most
   Rungs rungs;
 };
-const std::array<RungsBySize, 4> kOwn{{{120, Rungs(32)}, {500, Rungs(16)}, {4000, Rungs(8)}, {UINT32_MAX, Rungs(4)}}};
+const std::array<RungsBySize, 3> kOwn{{{120, Rungs(32)}, {500, Rungs(16)}, {UINT32_MAX, Rungs(8)}}};
 // Those of the other policies, and of sub-batches.
 const Rungs kOthers(8), kCuts(4);
 constexpr std::uint32_t kLargeStep = 1000;  // tasks: others as sub-batches
+// Beyond this a plan takes seconds, and one has to do: for the budget as it is.
+constexpr std::uint32_t kVeryLargeStep = 4000;
 
 Rungs own_rungs(const Step& step) {
   return std::ranges::find_if(kOwn, [&](const RungsBySize& row) { return step.ordered_tasks <= row.tasks; })->rungs;
@@ -45,6 +47,8 @@ class Search {
     PlanResult result;
     if (!budget)
       result = over_fusing(context);
+    else if (*budget >= least.floor[Tier::device] && whole().ordered_tasks > kVeryLargeStep)
+      result = at_budget(context);
     else if (*budget >= least.floor[Tier::device])
       result = policy_.tries_all_others ? all_rungs(context, least.floor[Tier::device]) : on_rung(context);
     result.floor[Tier::device] = least.floor[Tier::device];
@@ -119,6 +123,16 @@ class Search {
     return std::move(keeper).take();
   }
 
+  PlanResult at_budget(const PlanningContext& context) {
+    Keeper keeper(cost_);
+    for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
+      limit_ = steps_->known_limit(tried);
+      keeper.consider(name_of(limit_), [&] { return over_policies(steps_->at(limit_), context); });
+      if (keeper.found() || !whole().options.fuse) break;
+    }
+    return std::move(keeper).take();
+  }
+
   // A policy other than auto, at the highest rung.
   PlanResult on_rung(PlanningContext context) {
     const Bytes budget = *context.memory[Tier::device];
@@ -128,10 +142,14 @@ class Search {
     // With as much fused as can be: only where that does not fit, nothing is.
     Keeper keeper(cost_);
     for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
-      if (keeper.found() || (!tried.is_zero() && !whole().options.fuse)) break;
-      limit_ = steps_->known_limit(tried);
-      if (tried.is_zero() || !limit_.is_zero())
-        keeper.consider(name_of(limit_), over_resting(steps_->at(limit_), context));
+      if (!tried.is_zero() && !whole().options.fuse) break;
+      const Bytes limit = steps_->known_limit(tried);
+      if (!tried.is_zero() && limit.is_zero()) break;
+      limit_ = limit;
+      PlanResult result = over_resting(steps_->at(limit), context);
+      const bool fits = result.floor[Tier::device] <= std::max(*context.memory[Tier::device], context.floor_at_most);
+      keeper.consider(name_of(limit), std::move(result));
+      if (fits) break;
     }
     return std::move(keeper).take();
   }
