@@ -133,13 +133,20 @@ class Search {
     return std::move(keeper).take();
   }
 
-  // A policy other than auto, at the highest rung.
+  // A policy other than auto, at the highest rung. Where that leaves too much to other tiers, with all there is.
   PlanResult on_rung(PlanningContext context) {
     const Bytes budget = *context.memory[Tier::device];
     const Bytes rung = rungs(context).at_most(budget + context.reserved);
-    context.memory[Tier::device] = rung > context.reserved ? rung - context.reserved : Bytes();
     context.floor_at_most = std::min(budget, rungs(context).above(rung) - context.reserved - Bytes(1));
-    // With as much fused as can be: only where that does not fit, nothing is.
+    context.memory[Tier::device] = rung > context.reserved ? rung - context.reserved : Bytes();
+    PlanResult result = with_most_fused(context);
+    if (result.plan || result.short_of == Tier::device) return result;
+    context.memory[Tier::device] = context.floor_at_most;
+    return with_most_fused(context);
+  }
+
+  // With as much fused as can be: only where that does not fit, nothing is.
+  PlanResult with_most_fused(const PlanningContext& context) {
     Keeper keeper(cost_);
     for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
       if (!tried.is_zero() && !whole().options.fuse) break;
@@ -251,6 +258,10 @@ class Search {
       keeper.consider(fmt::format("{} bytes rest in host memory", choice.bytes.count()),
                       [&] { return plan(choice.rest_in_host); });
     }
+    // What would fit with more of them away does.
+    const std::optional<Bytes>& memory = context.memory[Tier::device];
+    if (!keeper.found() && memory && keeper.floor() > std::max(*memory, context.floor_at_most))
+      keeper.consider("all rest in host memory", [&] { return plan(choices.all()); });
     if (steps_ != nullptr) return std::move(keeper).take();  // who asks for the floor himself
     // What is feasible does not depend on what was fastest.
     PlanResult result = std::move(keeper).take();
