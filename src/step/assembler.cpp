@@ -10,7 +10,8 @@ namespace tide {
 StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : network_(std::move(network)) {
   if (options.batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", options.batch);
   if (options.batch > kMostSamples)
-    throw Error("batch {} is too large: at most {} samples are possible", options.batch, kMostSamples);
+    throw Error("batch {} is too large: sizes would overflow; at most {} samples are possible", options.batch,
+                kMostSamples);
   if (options.training && !network_->has_loss())
     throw Error("{} has no loss layer, so it cannot be trained; add softmax_cross_entropy or plan it with --inference",
                 network_->name);

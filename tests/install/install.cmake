@@ -36,7 +36,7 @@ must_build(${SOURCE}/examples)
 set(examples ${WORK}/build_examples)
 
 must(${examples}/plan_network resnet50 2GiB)
-must_say("resnet50, batch 32, in 2GiB\npeak +1\\.[0-9]+ GiB\nstep +[0-9.]+ s, modelled")
+must_say("resnet50, batch 32, in 2GiB\npeak +[12]\\.[0-9]+ GiB\nstep +[0-9.]+ s, modelled")
 set(by_package "${output}")
 must(${examples}/plan_network vgg16 2GiB k40c)
 must_say("modelled \\(k40c\\)\nmoved out +[0-9.]+ GiB")

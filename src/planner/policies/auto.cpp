@@ -120,11 +120,19 @@ class WholePlans {
       keeper_.consider("liveness", [&] { return plan_liveness(step_.apart(), step_.cost(), own_); });
     if (!own_.memory[Tier::device] || !can_be_faster(true)) return;
     consider_joint();
-    // The runtime of SuperNeurons, which fits wherever anything does, with heads that move but are not dropped: for
-    // budgets near the floor.
+    if (!is_large(step_.merged())) consider_runtimes();
+    // Where everything fits that can. Whoever searches over rungs tries it there.
+    if (own_.rungs) return;
+    PlanningContext cached = own_;
+    cached.policy.set<SuperneuronsOptions>().cache = true;
+    keeper_.consider("superneurons", [&] { return plan_superneurons(step_.apart(), step_.cost(), cached); });
+  }
+
+  // The runtime of SuperNeurons with heads that move but are not dropped, for budgets near the floor.
+  void consider_runtimes() {
     constexpr double kNearFloor = 1.5;
-    if (is_large(step_.merged()) || static_cast<double>(own_.memory[Tier::device]->count()) >
-                                        kNearFloor * static_cast<double>(step_.floor().bytes.count()))
+    if (static_cast<double>(own_.memory[Tier::device]->count()) >
+        kNearFloor * static_cast<double>(step_.floor().bytes.count()))
       return;
     consider_runtimes(step_.heads(own_).front());
     consider_runtimes(step_.heads(own_).back());

@@ -79,13 +79,21 @@ class Search {
   }
 
  private:
+  // Whether auto is to try it: where parameters rest, those that know nothing of it do not count.
+  static bool is_other(const Policy& policy, const PlanningContext& context) {
+    if (policy.tries_all_others) return false;
+    const bool rests = context.parameters == Parameters::host ||
+                       (context.rest_in_host && std::ranges::count(*context.rest_in_host, true) > 0);
+    return policy.rests_parameters || !rests;
+  }
+
   // auto: the best of its own and of all others.
   PlanResult over_policies(const Step& step, PlanningContext context) {
     if (!policy_.tries_all_others || !context.memory[Tier::device]) return over_resting(step, context);
     Keeper keeper(cost_);
     keeper.consider(policy_.name, [&] { return over_resting(step, context); });
     for (const Policy& policy : policies()) {
-      if (policy.tries_all_others || (!policy.rests_parameters && context.parameters == Parameters::host)) continue;
+      if (!is_other(policy, context)) continue;
       keeper.consider(policy.name, [&] { return Search(policy, cost_).over_resting(step, context); });
     }
     return std::move(keeper).take();
@@ -185,7 +193,7 @@ class Search {
 
   // As it would be planned alone within a budget for which this is the highest rung.
   void consider_other(const Policy& policy, Bytes rung, const PlanningContext& asked, Keeper& keeper) {
-    if (policy.tries_all_others || (!policy.rests_parameters && asked.parameters == Parameters::host)) return;
+    if (!is_other(policy, asked)) return;
     Search other(policy, cost_);
     other.steps_ = steps_;
     PlanningContext context = asked;
