@@ -233,11 +233,15 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
     options.memory[Tier::device] = budget;
     PlanResult result = make_plan(policy, step, cost, options);
     expect(result.plan.has_value() == (result.floor[Tier::device] <= budget), seed, policy.name,
-           "feasible is not floor <= budget");
+           fmt::format("feasible is not floor <= budget: {} of {} bytes", result.floor[Tier::device].count(),
+                       budget.count()));
     if (random() % 3 == 0) {
       options.memory[Tier::device] = result.floor[Tier::device];
       result = make_plan(policy, step, cost, options);
-      expect(result.plan.has_value(), seed, policy.name, "the floor is not feasible");
+      expect(result.plan.has_value(), seed, policy.name,
+             fmt::format("the floor is not feasible: {} bytes, then {}, short of {}",
+                         options.memory[Tier::device]->count(), result.floor[Tier::device].count(),
+                         tier_name(result.short_of)));
     }
     if (!result.plan) {
       ++counts.infeasible;

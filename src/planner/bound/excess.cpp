@@ -37,9 +37,7 @@ std::int64_t saved_in_place(const Step& step, TaskId task) {
 
 Excess::Excess(const Step& step, const CostModel& cost, const PlanningContext& context) {
   const StepFacts facts(step, {});
-  PlanningContext any = context;
-  any.rest_in_host.reset();
-  const BoundValues all = bound_values(facts, cost, any, kSmallestValue);
+  const BoundValues all = bound_values(facts, cost, context, kSmallestValue);
   if (all.needed.empty()) return;
   std::vector<std::int64_t> change(all.needed.size() + 1, 0);
   for (const BoundValue& value : all.values) {

@@ -11,7 +11,7 @@ namespace tide {
 
 class Excess {
  public:
-  // Of what the context says, budgets and which storages rest do not count.
+  // Of what the context says, budgets do not count.
   Excess(const Step& step, const CostModel& cost, const PlanningContext& context);
 
   // False: no plan within so much device memory takes less time. `moves`: whether it may copy anything.
