@@ -93,7 +93,7 @@ bool Excess::allows(Bytes memory, double seconds, bool moves) const {
   double excess = alive_ - static_cast<double>(memory.count());
   // What leaves before the instant comes back behind it, and neither part is longer than what the other leaves of the
   // time.
-  if (moves) excess -= bytes_per_second_ * (seconds - std::max(before, after));
+  if (moves && bytes_per_second_ > 0) excess -= bytes_per_second_ * (seconds - std::max(before, after));
   double again = 0;
   for (const Droppable& droppable : cheapest_) {
     if (excess <= 0) break;
