@@ -153,7 +153,7 @@ class Search {
     return with_most_fused(context);
   }
 
-  // With as much fused as can be: only where that does not fit, nothing is.
+  // With as much fused as can be, and where that does not fit the rung, with nothing.
   PlanResult with_most_fused(const PlanningContext& context) {
     Keeper keeper(cost_);
     for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
@@ -162,7 +162,7 @@ class Search {
       if (!tried.is_zero() && limit.is_zero()) break;
       limit_ = limit;
       PlanResult result = over_resting(steps_->at(limit), context);
-      const bool fits = result.floor[Tier::device] <= std::max(*context.memory[Tier::device], context.floor_at_most);
+      const bool fits = result.floor[Tier::device] <= *context.memory[Tier::device];
       keeper.consider(name_of(limit), std::move(result));
       if (fits) break;
     }
