@@ -61,21 +61,33 @@ Answer search(const FitArguments& arguments, const Target& target) {
   FitProblem problem{{}, &find_policy(arguments.planner.policy), &target.cost(), answer.options};
   problem.before_answer = [&](const Step& step) { target.cover(step); };
   NetworkPtr network;
-  // The largest is found with little fused, which takes the least memory.
-  const Bytes fuse_limit = fuse_limits(answer.options.memory[Tier::device], arguments.step.activations()).back();
+  // The largest is found with all fused or nothing, whichever takes the least memory.
+  const auto least = [&](const BuildStep& build) {
+    PlannerOptions none = answer.options;
+    none.memory[Tier::device] = Bytes();
+    const auto floor = [&](const Step& step) {
+      return make_unproved_plan(*problem.policy, step, target.cost(), none).floor[Tier::device];
+    };
+    Step best = build({});
+    if (!best.options.fuse || best.options.activations != DataType::f32) return best;
+    Step other = build({fuse_limits(std::nullopt, best.options.activations).back()});
+    return other.tasks.size() != best.tasks.size() && floor(other) < floor(best) ? other : best;
+  };
   if (answer.depth) {
     problem.most = kMostResidualUnits;
     problem.build = [&](std::int64_t n) {
       ModelArguments model = arguments.model;
       model.model = with_unknown(model.model, n);
-      return target.build(model.load(), arguments.step.options(true), {fuse_limit});
+      const NetworkPtr deeper = model.load();
+      return least(
+          [&](const StepChoice& choice) { return target.build(deeper, arguments.step.options(true), choice); });
     };
   } else {
     network = arguments.model.load();
     problem.build = [&](std::int64_t batch) {
       StepOptions options = arguments.step.options(true);
       options.batch = batch;
-      return target.build(network, options, {fuse_limit});
+      return least([&](const StepChoice& choice) { return target.build(network, options, choice); });
     };
   }
   answer.fit = largest_fit(problem);
