@@ -1,10 +1,11 @@
 // One search over what is open about a plan, from the outside in. Each loop has a file of its own that says what there
-// is to choose from; every candidate goes through a Keeper; when a loop stops is in enough.h.
+// is to choose from; every candidate goes through a Keeper.
 //
-//   fusing    how much of the step is fused                       fusing.h
-//     resting   which parameters rest in host memory              resting.h
-//       rounds    into which sub-batches the batch is cut         rounds.h
-//         policy    how a step is planned                         policies/
+//   rungs     how much of the budget a plan is made for           rungs.h
+//     fusing    how much of the step is fused                     fusing.h
+//       resting   which parameters rest in host memory            resting.h
+//         rounds    into which sub-batches the batch is cut       rounds.h
+//           policy    how a step is planned                       policies/
 #pragma once
 
 #include "planner/policy.h"
