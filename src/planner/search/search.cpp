@@ -124,9 +124,9 @@ class Search {
       limit_ = limit;
       const Step& step = steps_->at(limit);
       const RestingChoices choices(policy_, step, cost_, context);
-      context.rest_in_host = choices.settled() ? choices.only() : choices.all();
-      keeper.consider("floor", over_rounds(step, context));
-      context.rest_in_host.reset();
+      PlanningContext settled = context;
+      settled.rest_in_host = choices.settled() ? choices.only() : choices.all();
+      keeper.consider("floor", over_rounds(step, settled));
     }
     return std::move(keeper).take();
   }
