@@ -1,20 +1,20 @@
 #include "backend/make.h"
 
-namespace tide {
+#include <array>
 
-std::string_view precision_name(Precision precision) {
-  switch (precision) {
-    case Precision::fp32: return "fp32";
-    case Precision::tf32: return "tf32";
-    case Precision::bf16: return "bf16";
-  }
-  return "";
-}
+#include "base/names.h"
+
+namespace tide {
+namespace {
+
+constexpr std::array<std::string_view, 3> kPrecisionNames{"fp32", "tf32", "bf16"};
+
+}  // namespace
+
+std::string_view precision_name(Precision precision) { return kPrecisionNames[static_cast<std::size_t>(precision)]; }
 
 Precision precision_from_name(std::string_view name) {
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
-    if (precision_name(precision) == name) return precision;
-  throw Error("unknown precision '{}'; there is fp32, tf32 and bf16", name);
+  return find_name<Precision>(kPrecisionNames, name, "precision");
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {

@@ -1,20 +1,23 @@
 #include "planner/options.h"
 
-#include "planner/names.h"
+#include <array>
+
+#include "base/names.h"
 
 namespace tide {
 
+namespace {
+
+constexpr std::array<std::string_view, 3> kParametersNames{"device", "host", "auto"};
+
+}  // namespace
+
 std::string_view parameters_name(Parameters parameters) {
-  switch (parameters) {
-    case Parameters::device: return "device";
-    case Parameters::host: return "host";
-    case Parameters::automatic: return "auto";
-  }
-  return "";
+  return kParametersNames[static_cast<std::size_t>(parameters)];
 }
 
 Parameters parameters_from_name(std::string_view name) {
-  return find_name<Parameters>({"device", "host", "auto"}, name, "place for parameters");
+  return find_name<Parameters>(kParametersNames, name, "place for parameters");
 }
 
 PlannerOptions within(const std::optional<Bytes>& device_memory) {

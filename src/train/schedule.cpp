@@ -1,26 +1,23 @@
 #include "train/schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
+#include "base/names.h"
 
 namespace tide {
+namespace {
 
-std::string_view schedule_name(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::constant: return "constant";
-    case ScheduleKind::step: return "step";
-    case ScheduleKind::cosine: return "cosine";
-  }
-  return "";
-}
+constexpr std::array<std::string_view, 3> kScheduleNames{"constant", "step", "cosine"};
+
+}  // namespace
+
+std::string_view schedule_name(ScheduleKind kind) { return kScheduleNames[static_cast<std::size_t>(kind)]; }
 
 ScheduleKind schedule_from_name(std::string_view name) {
-  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::step, ScheduleKind::cosine})
-    if (schedule_name(kind) == name) return kind;
-  throw Error("unknown schedule '{}'; they are constant, step and cosine", name);
+  return find_name<ScheduleKind>(kScheduleNames, name, "schedule");
 }
 
 double learning_rate(const Schedule& schedule, std::int64_t step) {

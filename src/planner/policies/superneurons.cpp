@@ -5,11 +5,11 @@
 #include <array>
 #include <cmath>
 
+#include "base/names.h"
 #include "plan/timeline.h"
 #include "planner/draft/in_place.h"
 #include "planner/finish/finish.h"
 #include "planner/finish/floor.h"
-#include "planner/names.h"
 #include "planner/policies/liveness.h"
 #include "planner/policy.h"
 #include "planner/replay/techniques.h"

@@ -1,7 +1,7 @@
 // vDNN for the inputs of convolutions.
 #include <array>
 
-#include "planner/names.h"
+#include "base/names.h"
 #include "planner/policy.h"
 #include "planner/vdnn/vdnn.h"
 

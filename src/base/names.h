@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@ namespace tide {
 
 // The value whose number is that of the name in the list. Throws an Error that lists them where it is none of them.
 template <typename Enum>
-Enum find_name(std::initializer_list<std::string_view> names, std::string_view name, std::string_view what) {
+Enum find_name(std::span<const std::string_view> names, std::string_view name, std::string_view what) {
   std::string known;
   std::size_t number = 0;
   for (const std::string_view each : names) {
@@ -20,6 +21,11 @@ Enum find_name(std::initializer_list<std::string_view> names, std::string_view n
     ++number;
   }
   throw Error("unknown {} '{}'; there are {}", what, name, known);
+}
+
+template <typename Enum>
+Enum find_name(std::initializer_list<std::string_view> names, std::string_view name, std::string_view what) {
+  return find_name<Enum>(std::span(names.begin(), names.size()), name, what);
 }
 
 }  // namespace tide
