@@ -53,8 +53,8 @@ struct PlanningContext : PlannerOptions {
   // the batch stays whole.
   std::function<Step(std::int64_t samples, Part part)> cut = {};
 
-  // Where a policy needs more than the device's budget, but no more than this, it is planned at its floor
-  // (plan_or_floor); the second where it cuts the batch.
+  // Where a policy needs more than the device's budget, but no more than this, it is planned at its floor;
+  // the second where it cuts the batch.
   Bytes floor_at_most = {}, cut_floor_at_most = {};
   bool floor_is_known = false;  // nobody asks for the floor of a plan that fits
   // The rest is auto's. Plans that take as long are of no use: what is proved not to be faster is left out, so that
@@ -69,10 +69,6 @@ struct PlanningContext : PlannerOptions {
 // What a policy function returns: the plan it would make with no budget beyond the context's, and the floor. It leaves
 // `plan` empty where the budget is below the floor.
 using PolicyFunction = PlanResult (*)(Step step, const CostModel& cost, const PlanningContext& context);
-// The same, and where the budget is too small, at its floor if the context permits that.
-[[nodiscard]] PlanResult plan_or_floor(PolicyFunction plan, const Step& step, const CostModel& cost,
-                                       const PlanningContext& context);
-
 struct Policy;
 
 // Plans one step as it is, with what the context leaves open settled by search; stamps the fingerprint and the budgets,

@@ -33,4 +33,10 @@ std::vector<Interval> lifetimes(const Step& step) {
   return result;
 }
 
+Bytes bytes_alive(const Step& step) {
+  std::vector<Interval> lives = lifetimes(step);
+  std::erase_if(lives, [](const Interval& life) { return life.last < life.first; });
+  return live_peak(lives).bytes;
+}
+
 }  // namespace tide

@@ -16,4 +16,7 @@ namespace tide {
 // uses and that do not persist have last < first.
 [[nodiscard]] std::vector<Interval> lifetimes(const Step& step);
 
+// The most that is alive at one time.
+[[nodiscard]] Bytes bytes_alive(const Step& step);
+
 }  // namespace tide

@@ -76,8 +76,7 @@ void consider_joint_plans(const Step& step, std::span<const std::span<const Draf
       attempts.push_back({&draft, seconds_at_least(step, cost, draft, context.memory[Tier::device])});
   if (attempts.empty()) return;
   const double least = std::ranges::min(attempts, {}, &Attempt::at_least).at_least;
-  const auto to_beat = [&] { return keeper.found() ? std::min(seconds_to_beat, keeper.seconds()) : seconds_to_beat; };
-  if (least >= to_beat()) return;
+  if (least >= keeper.to_beat(seconds_to_beat)) return;
   std::erase_if(attempts, [&](const Attempt& each) { return each.at_least > least * enough::kSurelyWorse; });
   for (Attempt& each : attempts)
     each.forecast = forecast_seconds(step, cost, *context.memory[Tier::device], *each.draft);
@@ -86,7 +85,7 @@ void consider_joint_plans(const Step& step, std::span<const std::span<const Draf
   for (const Attempt& each : attempts) {
     if (packed++ == effort_of(step).packed || each.forecast > attempts.front().forecast * enough::kForecastWorse)
       return;
-    if (each.at_least >= to_beat()) continue;
+    if (each.at_least >= keeper.to_beat(seconds_to_beat)) continue;
     keeper.consider("joint", [&] { return finish_quickly(step, *each.draft, cost, context); });
   }
 }

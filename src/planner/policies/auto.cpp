@@ -16,7 +16,6 @@
 #include "planner/policies/superneurons.h"
 #include "planner/policy.h"
 #include "planner/runtime/runtime.h"
-#include "planner/search/enough.h"
 #include "planner/search/keeper.h"
 #include "planner/search/ladder.h"
 #include "planner/search/rounds.h"
@@ -64,9 +63,7 @@ class KnownStep {
   [[nodiscard]] std::span<const Draft> drafts(const PlanningContext& context, Bytes rung) {
     if (!drafts_) {
       drafts_.emplace(facts(context), cost_, context, heads(context));
-      std::vector<Interval> lives = lifetimes(merged_);
-      std::erase_if(lives, [](const Interval& life) { return life.last < life.first; });
-      next_rung_ = context.rungs->at_most(live_peak(lives).bytes + context.reserved);
+      next_rung_ = context.rungs->at_most(bytes_alive(merged_) + context.reserved);
     }
     for (; next_rung_ >= rung && next_rung_ > context.reserved; next_rung_ = context.rungs->below(next_rung_))
       drafts_->down_to(next_rung_ - context.reserved);
@@ -99,26 +96,24 @@ class WholePlans {
   PlanResult plan() && {
     keeper_.consider_floor(step_.floor().bytes, step_.floor().task);
     const std::optional<Bytes>& memory = own_.memory[Tier::device];
-    if (memory && !can_be_faster(true)) return std::move(keeper_).take();
+    if (memory && !can_be_faster()) return std::move(keeper_).take();
     if (!memory || *memory >= step_.floor().bytes) consider_own();
     return std::move(keeper_).take();
   }
 
  private:
-  [[nodiscard]] double seconds_to_beat() const {
-    return keeper_.found() ? std::min(context_.seconds_to_beat, keeper_.seconds()) : context_.seconds_to_beat;
-  }
+  [[nodiscard]] double seconds_to_beat() const { return keeper_.to_beat(context_.seconds_to_beat); }
   // Whether any plan can be that is to be tried here.
-  [[nodiscard]] bool can_be_faster(bool moves) const {
+  [[nodiscard]] bool can_be_faster() const {
     const bool copies = !context_.memory[Tier::host] || !context_.memory[Tier::host]->is_zero();
     return step_.excess().allows(std::max(*own_.memory[Tier::device], context_.floor_at_most), seconds_to_beat(),
-                                 moves && copies);
+                                 copies);
   }
 
   void consider_own() {
     if (!own_.memory[Tier::device] || *own_.memory[Tier::device] >= step_.liveness_floor(own_))
       keeper_.consider("liveness", [&] { return plan_liveness(step_.apart(), step_.cost(), own_); });
-    if (!own_.memory[Tier::device] || !can_be_faster(true)) return;
+    if (!own_.memory[Tier::device] || !can_be_faster()) return;
     consider_joint();
     if (!is_large(step_.merged())) consider_runtimes();
     // Where everything fits that can. Whoever searches over rungs tries it there.
@@ -163,7 +158,7 @@ class WholePlans {
     facts.keep(heads);
     const auto& options = own_.policy.get<SuperneuronsOptions>();
     for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
-      if (!can_be_faster(true)) return;
+      if (!can_be_faster()) return;
       const RuntimeRules rules{options.recompute, options.replacement, prefetch};
       std::optional<Draft> draft = VirtualRuntime(facts, step_.cost(), *own_.memory[Tier::device], rules)
                                        .run_within(kMostOps * step_.merged().tasks.size());
@@ -201,8 +196,7 @@ void consider_sizes(const Step& step, const CostModel& cost, const PlanningConte
   const bool within = cuts_within(step, context);
   constexpr std::int64_t kManyTasks = 10'000;
   const auto consider = [&](std::int64_t samples) {
-    const double beaten = keeper.found() ? std::min(seconds_to_beat, keeper.seconds()) : seconds_to_beat;
-    if (ideal_in_rounds(step, samples, cost, context) < beaten)
+    if (ideal_in_rounds(step, samples, cost, context) < keeper.to_beat(seconds_to_beat))
       keeper.consider(fmt::format("{} samples", samples),
                       [&] { return plan_rounds(plan_whole, step, samples, cost, context); });
   };

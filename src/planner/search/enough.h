@@ -1,11 +1,8 @@
-// When a search stops, all in one place: how many times the time of the same tasks with unlimited memory is close
-// enough that trying more ways is not worth it.
+// Shares of times by which planners leave things out, all in one place.
 #pragma once
 
 namespace tide::enough {
 
-// auto: not even another policy can be faster.
-inline constexpr double kNothingIsFaster = 1 + 1e-12;
 // moDNN: more guesses, or sub-batches, can hardly be faster.
 inline constexpr double kHardlyFaster = 1.001;
 // superneurons: nothing moves for a few percent.

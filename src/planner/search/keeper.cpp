@@ -26,7 +26,7 @@ void Keeper::consider_floor(Bytes floor, const std::string& bottleneck) {
   best_.bottleneck_task = bottleneck;
 }
 
-bool Keeper::keep(std::string_view name, PlanResult result, double advantage, double took) {
+bool Keeper::keep(std::string_view name, PlanResult result, double took) {
   settle(result, cost_);
   std::vector<Trial> within = std::move(result.trials);
   trials_.push_back({std::string(name), 0, result.seconds, took, false});
@@ -45,7 +45,7 @@ bool Keeper::keep(std::string_view name, PlanResult result, double advantage, do
       note_failure(std::move(result));
     return false;
   }
-  double seconds = *result.seconds / advantage;
+  double seconds = *result.seconds;
   if (taste_.price_of_copies > 0) seconds += taste_.price_of_copies * copy_seconds(*result.plan);
   if (best_.plan && seconds >= seconds_) return false;
   seconds_ = seconds;
@@ -57,7 +57,6 @@ bool Keeper::keep(std::string_view name, PlanResult result, double advantage, do
 
 void Keeper::note_failure(PlanResult result) {
   switch (taste_.failure) {
-    case Taste::Failure::last: best_ = std::move(result); return;
     case Taste::Failure::smallest_floor:
       if (result.floor[Tier::device] < best_.floor[Tier::device]) best_ = std::move(result);
       return;

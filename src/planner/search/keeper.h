@@ -2,6 +2,7 @@
 // down, and the best is kept.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,9 +17,9 @@ struct Taste {
   // Of plans that take about as long, the one that moves less is better: a copy may count for a part of its time even
   // where it delays nothing.
   double price_of_copies = 0;
-  // Where none fits: the smallest floor of all, and of tiers other than the device the least demanding; the whole
-  // answer with the smallest floor; or that of the last one tried. But for the first, the floor of a plan is its own.
-  enum class Failure : std::uint8_t { least_of_all, smallest_floor, last } failure = Failure::least_of_all;
+  // Where none fits: the smallest floor of all, and of tiers other than the device the least demanding; or the whole
+  // answer with the smallest floor, where the floor of a plan is its own.
+  enum class Failure : std::uint8_t { least_of_all, smallest_floor } failure = Failure::least_of_all;
 };
 inline constexpr Taste kMovesLess{.price_of_copies = 0.05};
 
@@ -26,28 +27,30 @@ class Keeper {
  public:
   explicit Keeper(const CostModel& cost, const Taste& taste = {}) : cost_(cost), taste_(taste) {}
 
-  // Plans in one more way. Whether it is the best so far. Its time counts divided by `advantage`.
+  // Plans in one more way. Whether it is the best so far.
   template <typename Make>
-  bool consider(std::string_view name, Make&& make, double advantage = 1) {
+  bool consider(std::string_view name, Make&& make) {
     const Stopwatch watch;
     PlanResult result = std::forward<Make>(make)();
-    return keep(name, std::move(result), advantage, watch.seconds());
+    return keep(name, std::move(result), watch.seconds());
   }
   // The same for a result that is there already.
-  bool consider(std::string_view name, PlanResult result) { return keep(name, std::move(result), 1, 0); }
+  bool consider(std::string_view name, PlanResult result) { return keep(name, std::move(result), 0); }
   // A floor that is known without a plan.
   void consider_floor(Bytes floor, const std::string& bottleneck);
 
   [[nodiscard]] bool found() const { return best_.plan.has_value(); }
-  // Of the plan found: with its advantage and the price of its copies.
+  // Of the plan found, with the price of its copies.
   [[nodiscard]] double seconds() const { return seconds_; }
   [[nodiscard]] Bytes floor() const { return best_.floor[Tier::device]; }
+  // The least of that and of what was to be beaten before.
+  [[nodiscard]] double to_beat(double seconds) const { return found() ? std::min(seconds, seconds_) : seconds; }
   [[nodiscard]] bool within(double seconds) const { return found() && seconds_ <= seconds; }
   [[nodiscard]] const PlanResult& best() const { return best_; }
   [[nodiscard]] PlanResult take() &&;
 
  private:
-  bool keep(std::string_view name, PlanResult result, double advantage, double took);
+  bool keep(std::string_view name, PlanResult result, double took);
   void note_failure(PlanResult result);
   void replace(PlanResult result);
   [[nodiscard]] double copy_seconds(const Plan& plan) const;

@@ -86,12 +86,9 @@ class Candidates {
 
 // Bytes by which a step that moves nothing exceeds its budget. Each byte that rests is moved as
 // often as one of activations would be that has to leave in its stead; so rest these, and no more.
-Bytes excess(Step step, const PlanningContext& context) {
-  if (context.in_place) step = merge_in_place(std::move(step));
-  std::vector<Interval> lives = lifetimes(step);
-  std::erase_if(lives, [](const Interval& life) { return life.last < life.first; });
-  const Bytes peak = live_peak(lives).bytes;
-  return peak > *context.memory[Tier::device] ? peak - *context.memory[Tier::device] : Bytes();
+Bytes beyond(Bytes memory, const Step& step) {
+  const Bytes peak = bytes_alive(step);
+  return peak > memory ? peak - memory : Bytes();
 }
 
 }  // namespace
@@ -120,7 +117,8 @@ void RestingChoices::list_automatic(const Step& step, const CostModel& cost, con
   const std::optional<Bytes>& memory = context.memory[Tier::device];
   if (candidates.empty() || !memory) return;
   all_ = candidates.first(candidates.bytes());
-  Bytes wanted = std::min(excess(step, context), candidates.bytes());
+  const Step merged = context.in_place ? merge_in_place(step) : step;
+  Bytes wanted = std::min(beyond(*memory, merged), candidates.bytes());
   // Little would be gained where they are a small part of memory.
   constexpr std::int64_t kSmallPart = 8;
   if (candidates.bytes().count() < memory->count() / kSmallPart) wanted = Bytes();
@@ -128,7 +126,6 @@ void RestingChoices::list_automatic(const Step& step, const CostModel& cost, con
   // Activations may be cheaper to run again than parameters are to fetch, so that nothing rests in one of the plans.
   // All of them do where the step would hardly fit otherwise.
   constexpr std::int64_t kNearFloor = 4;  // a quarter above it
-  const Step merged = context.in_place ? merge_in_place(step) : step;
   const Bytes floor = smallest_floor(merged).bytes;
   const bool is_near = *memory < floor + Bytes(floor.count() / kNearFloor);
   // Where plans take long to make, no more than what is needed.

@@ -183,7 +183,7 @@ class Search {
       context.tries_cuts = kCuts.contains(rung);
       context.cut_floor_at_most =
           context.tries_cuts ? std::min(budget, kCuts.above(rung) - context.reserved - Bytes(1)) : Bytes();
-      if (keeper.found()) context.seconds_to_beat = keeper.seconds();
+      context.seconds_to_beat = keeper.to_beat(context.seconds_to_beat);
       keeper.consider(fmt::format("{} bytes", memory.count()), [&] { return over_fusing(context); });
       context.memory[Tier::device] = budget;
       for (const Policy& policy : policies()) consider_other(policy, rung, context, keeper);
@@ -238,7 +238,7 @@ class Search {
       if (!seen.insert(limit_).second) continue;
       const Step& step = steps_->at(limit_);
       if (memory) {
-        if (keeper.found()) context.seconds_to_beat = std::min(seconds, keeper.seconds());
+        context.seconds_to_beat = keeper.to_beat(seconds);
         const Excess& excess = excess_.try_emplace(limit_, step, cost_, context).first->second;
         const bool cut = context.tries_cuts && may_cut(step, context);
         if (!cut && sub_batch_asked(step, context) == 0 &&
@@ -262,7 +262,7 @@ class Search {
     Keeper keeper(cost_);
     const double seconds = context.seconds_to_beat;
     for (const RestingChoice& choice : choices.list()) {
-      if (keeper.found()) context.seconds_to_beat = std::min(seconds, keeper.seconds());
+      context.seconds_to_beat = keeper.to_beat(seconds);
       keeper.consider(fmt::format("{} bytes rest in host memory", choice.bytes.count()),
                       [&] { return plan(choice.rest_in_host); });
     }
@@ -282,21 +282,28 @@ class Search {
   }
 
   // In the sub-batches that were asked for, or as the policy does it.
-  PlanResult over_rounds(const Step& step, PlanningContext context) {
+  PlanResult over_rounds(const Step& step, const PlanningContext& context) {
     const std::int64_t samples = sub_batch_asked(step, context);
     if (samples == 0) {
+      // auto goes to the floor itself, together with what else it tries.
       if (policy_.tries_all_others) return policy_.plan(step, cost_, context);
-      return plan_or_floor(policy_.plan, step, cost_, context);
+      return plan_or_floor(context, [&](const PlanningContext& at) { return policy_.plan(step, cost_, at); });
     }
-    const PlanningContext whole_step = std::exchange(context, for_part(context));
-    PlanResult result = plan_rounds(policy_.plan, step, samples, cost_, context);
-    // At the floor of all parts, where they need more.
+    return plan_or_floor(context, [&](const PlanningContext& at) {
+      return plan_rounds(policy_.plan, step, samples, cost_, for_part(at));
+    });
+  }
+
+  // Where the budget is too small, at the floor if the context permits that.
+  template <typename Make>
+  static PlanResult plan_or_floor(PlanningContext context, const Make& make) {
+    PlanResult result = make(context);
+    std::optional<Bytes>& memory = context.memory[Tier::device];
     const Bytes floor = result.floor[Tier::device];
-    if (result.plan || result.short_of != Tier::device || floor <= *context.memory[Tier::device] ||
-        floor > whole_step.floor_at_most)
+    if (result.plan || result.short_of != Tier::device || !memory || floor <= *memory || floor > context.floor_at_most)
       return result;
-    context.memory[Tier::device] = floor;
-    return plan_rounds(policy_.plan, step, samples, cost_, context);
+    memory = floor;
+    return make(context);
   }
 
   const Policy& policy_;
@@ -311,17 +318,6 @@ class Search {
 };
 
 }  // namespace
-
-PlanResult plan_or_floor(PolicyFunction plan, const Step& step, const CostModel& cost, const PlanningContext& context) {
-  PlanResult result = plan(step, cost, context);
-  const Bytes floor = result.floor[Tier::device];
-  if (result.plan || result.short_of != Tier::device || !context.memory[Tier::device] ||
-      floor <= *context.memory[Tier::device] || floor > context.floor_at_most)
-    return result;
-  PlanningContext at_floor = context;
-  at_floor.memory[Tier::device] = floor;
-  return plan(step, cost, at_floor);
-}
 
 PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                        const PlanningContext& context) {
