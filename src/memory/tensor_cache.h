@@ -72,24 +72,30 @@ class TensorCache {
   // The higher, the sooner it goes.
   [[nodiscard]] std::int64_t rank(const Entry& entry) const;
   [[nodiscard]] std::size_t slot(std::int64_t address) const;
+  void rank_anew(Key key) { ranks_[slot(entries_[key].address)] = rank(entries_[key]); }
   // The space before the tensor in a slot, or behind the last.
-  [[nodiscard]] std::int64_t gap_begin(std::size_t at) const;
-  [[nodiscard]] std::int64_t gap_end(std::size_t at) const;
+  [[nodiscard]] std::int64_t gap_begin(std::size_t at) const { return at == 0 ? 0 : ends_[at - 1]; }
+  [[nodiscard]] std::int64_t gap_end(std::size_t at) const { return at == begins_.size() ? capacity_ : begins_[at]; }
   [[nodiscard]] std::int64_t gap(std::size_t at) const { return gap_end(at) - gap_begin(at); }
+  // Whether the tensor in the first slot goes before that in the second.
+  [[nodiscard]] bool cheaper(std::size_t a, std::size_t b) const {
+    return ranks_[a] != ranks_[b] ? ranks_[a] > ranks_[b] : by_address_[a] > by_address_[b];
+  }
+  // What is free once the tensors in [left, right) are gone.
+  [[nodiscard]] std::int64_t space(std::size_t left, std::size_t right) const {
+    return gap_end(right) - gap_begin(left);
+  }
+  // The slot of the tensor that is the dearest to lose of those in the cheapest run with so much space.
+  [[nodiscard]] std::optional<std::size_t> dearest_of_cheapest(std::int64_t wanted) const;
 
   std::int64_t capacity_;
   Replacement replacement_;
-  std::vector<Entry> entries_;   // by key
-  std::vector<Key> by_address_;  // those in the cache
-  std::set<std::pair<std::int64_t, Key>> by_rank_;
+  std::vector<Entry> entries_;  // by key
+  // Those in the cache, by address; and of each, beside each other for the sake of victims().
+  std::vector<Key> by_address_;
+  std::vector<std::int64_t> begins_, ends_, ranks_;
   std::multiset<std::int64_t> gaps_;  // bytes between neighbours, and at either end
-  // Of victims(), by slot: at either end of a run of tensors that it takes, the run.
-  struct Run {
-    std::int64_t call = 0;
-    std::size_t left = 0, right = 0;  // [left, right)
-  };
-  mutable std::vector<Run> runs_;
-  mutable std::int64_t calls_ = 0;
+  mutable std::vector<std::size_t> falling_;  // of dearest_of_cheapest()
   std::int64_t clock_ = 0;
 };
 

@@ -134,14 +134,19 @@ class JointChain::Planner {
     constexpr std::size_t kMostOps = 3;  // times the step's tasks
     std::optional<Played> played = play(facts_, replays_, absences_, kMostOps * step_.ordered_tasks);
     if (played) played_ = std::move(*played);
-    return played.has_value();
+    is_played_ = played.has_value();
+    return is_played_;
+  }
+  void decide(const IdleSpan& span, Away away) {
+    absences_.decide(span.tensor, span.position, away);
+    is_played_ = false;
   }
 
   // Decides until everything fits. False where nothing more can be done about a peak.
   bool descend() {
     constexpr int kRounds = 16;
     for (int round = 0; round < kRounds; ++round) {
-      if (!replay_step()) return false;
+      if (!is_played_ && !replay_step()) return false;
       used_link_ = 0;
       for (const IdleSpan& span : played_.away)
         if (absences_.after(span.tensor, span.position) == Away::left) used_link_ += candidate(span).copy_seconds;
@@ -231,7 +236,7 @@ class JointChain::Planner {
       if (best.span == nullptr) return decided;
       const IdleSpan& chosen = *best.span;
       if (best.away == Away::left) used_link_ += candidate(chosen).copy_seconds;
-      absences_.decide(chosen.tensor, chosen.position, best.away);
+      decide(chosen, best.away);
       taken[static_cast<std::size_t>(best.span - played_.idle.data())] = true;
       decided = true;
       add(live, chosen, -candidate(chosen).bytes);
@@ -268,7 +273,7 @@ class JointChain::Planner {
         add(live, *span, -candidate(*span).bytes);
         continue;
       }
-      absences_.decide(span->tensor, span->position, Away::kept);
+      decide(*span, Away::kept);
       any = true;
     }
     return any;
@@ -291,6 +296,7 @@ class JointChain::Planner {
   Replays replays_;
   Absences absences_;
   Played played_;
+  bool is_played_ = false;       // with the absences as they are
   std::vector<double> started_;  // by op of what was played: when it starts if copies take no time
 };
 

@@ -4,6 +4,8 @@
 // (seconds_to_beat) only leaves out what is proved not to beat it. So whatever is tried at a budget is tried, or proved
 // to be slower, for every larger budget that is planned on the same rungs (search/rungs.h).
 #include <algorithm>
+#include <ranges>
+#include <set>
 
 #include "cost/memoized.h"
 #include "plan/timeline.h"
@@ -142,12 +144,14 @@ class WholePlans {
       alone.emplace(step_.facts(own_), step_.cost(), own_, step_.heads(own_));
       for (const std::int64_t percent : ladder::kJoint) lists.push_back(alone->down_to(percent_of(memory, percent)));
     } else {
-      const Bytes rung = memory + own_.reserved;
-      for (const int rungs : {0, 1, 2, 4}) {
-        Bytes lower = rung;
-        for (int k = 0; k < rungs; ++k) lower = own_.rungs->below(lower);
-        if (lower > own_.reserved) lists.push_back(step_.drafts(own_, lower));
+      std::set<Bytes> rungs{own_.rungs->at_most(percent_of(memory, ladder::kLowestJoint) + own_.reserved)};
+      Bytes rung = memory + own_.reserved;
+      for (const int below : {0, 1, 1, 2}) {
+        for (int k = 0; k < below; ++k) rung = own_.rungs->below(rung);
+        rungs.insert(rung);
       }
+      for (const Bytes each : rungs | std::views::reverse)
+        if (each > own_.reserved) lists.push_back(step_.drafts(own_, each));
     }
     consider_joint_plans(step_.merged(), lists, step_.cost(), own_, context_.seconds_to_beat, keeper_);
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "base/names.h"
 #include "plan/timeline.h"
@@ -66,7 +67,7 @@ class CachedPlans {
     const bool slow = !rests_ || *at_rest.seconds >= beaten;
     if (rests_) keep(std::move(at_rest));
     const StepFacts facts(step_, checkpoints_of(context_), resting_storages(step_, context_));
-    if (slow && std::isfinite(beaten) && fastest_draft(facts) >= beaten) return below(floor_);
+    if (slow && std::isfinite(beaten) && !can_be_faster(facts, beaten)) return below(floor_);
     if (std::optional<PlanResult> enough = run_as_placed(facts)) return *std::move(enough);
     run_and_repack(facts);
     // The cache may be unlucky; it never moves more than the techniques applied always.
@@ -86,17 +87,17 @@ class CachedPlans {
     return with_floor(plan_liveness(step_, cost_, merged));
   }
 
-  // A time that nothing tried below beats.
-  [[nodiscard]] double fastest_draft(const StepFacts& facts) const {
+  // Whether anything that is tried below can be.
+  [[nodiscard]] bool can_be_faster(const StepFacts& facts, double seconds) {
     const Bytes memory = *context_.memory[Tier::device];
-    double seconds = seconds_at_least(step_, cost_, draft_always(facts, context_), memory);
+    const auto can_be = [&](const Draft& draft) { return seconds_at_least(step_, cost_, draft, memory) < seconds; };
     for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once})
-      seconds = std::min(seconds, seconds_at_least(step_, cost_, run(facts, memory, prefetch), memory));
-    for (const std::int64_t percent : ladder::kRepacked)
-      if (percent_of(memory, percent) >= floor_.bytes)
-        seconds = std::min(
-            seconds, seconds_at_least(step_, cost_, run(facts, percent_of(memory, percent), Prefetch::never), memory));
-    return seconds;
+      if (can_be(run(facts, memory, prefetch))) return true;
+    for (const std::int64_t percent : ladder::kRepacked) {
+      const Bytes share = percent_of(memory, percent);
+      if (share >= floor_.bytes && can_be(run(facts, share, Prefetch::never))) return true;
+    }
+    return can_be(draft_always(facts, context_));
   }
 
   // As the runtime places it. For a very long step, one way has to do.
@@ -122,9 +123,12 @@ class CachedPlans {
     });
   }
 
-  Draft run(const StepFacts& facts, Bytes memory, Prefetch prefetch) const {
+  const Draft& run(const StepFacts& facts, Bytes memory, Prefetch prefetch) {
+    const auto [it, added] = runs_.try_emplace({memory, prefetch});
     const auto& options = context_.policy.get<SuperneuronsOptions>();
-    return VirtualRuntime(facts, cost_, memory, {options.recompute, options.replacement, prefetch}).run();
+    if (added)
+      it->second = VirtualRuntime(facts, cost_, memory, {options.recompute, options.replacement, prefetch}).run();
+    return it->second;
   }
 
   PlanResult fastest_within(const std::optional<Bytes>& limit) {
@@ -153,6 +157,7 @@ class CachedPlans {
   Floor floor_;
   bool rests_ = false;  // whether it fits with nothing moved
   std::vector<PlanResult> found_;
+  std::map<std::pair<Bytes, Prefetch>, Draft> runs_;
 };
 
 constexpr std::array kSuperneuronsFlags{

@@ -25,6 +25,7 @@ std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType acti
 }
 
 Bytes FusedSteps::known_limit(Bytes limit) {
+  const std::lock_guard lock(mutex_);
   const auto [it, added] = known_.try_emplace(limit, limit);
   if (!added) return it->second;
   auto step = std::make_shared<const Step>(build_({limit}));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "planner/planner.h"
 
@@ -25,7 +26,7 @@ using BuildStep = std::function<Step(const StepChoice& choice)>;
 // additions.
 [[nodiscard]] std::vector<Bytes> fuse_limits(const std::optional<Bytes>& memory, DataType activations);
 
-// The steps that a search comes across, each built once.
+// The steps that a search comes across, each built once. Thread safe.
 class FusedSteps {
  public:
   explicit FusedSteps(const BuildStep& build) : build_(build) {}
@@ -33,9 +34,18 @@ class FusedSteps {
   // Of steps that come out the same, the limit under which one of them is known.
   [[nodiscard]] Bytes known_limit(Bytes limit);
   // REQUIRES: a known limit.
-  [[nodiscard]] const Step& at(Bytes limit) const { return *steps_.at(limit); }
+  [[nodiscard]] const Step& at(Bytes limit) const {
+    const std::lock_guard lock(mutex_);
+    return *steps_.at(limit);
+  }
+  // A part of the batch, or a step in sub-batches: built anew.
+  [[nodiscard]] Step cut(const StepChoice& choice) const {
+    const std::lock_guard lock(mutex_);
+    return build_(choice);
+  }
 
  private:
+  mutable std::mutex mutex_;
   const BuildStep& build_;
   std::map<Bytes, std::shared_ptr<const Step>> steps_;
   std::map<Bytes, Bytes> known_;

@@ -118,7 +118,10 @@ void RestingChoices::list_automatic(const Step& step, const CostModel& cost, con
   if (candidates.empty() || !memory) return;
   all_ = candidates.first(candidates.bytes());
   const Step merged = context.in_place ? merge_in_place(step) : step;
-  Bytes wanted = std::min(beyond(*memory, merged), candidates.bytes());
+  // In quarters, so that what is known of a step with that much away serves many budgets.
+  constexpr std::int64_t kQuarters = 4;
+  const Bytes part((candidates.bytes().count() + kQuarters - 1) / kQuarters);
+  Bytes wanted = std::min(beyond(*memory, merged).aligned(part.count()), candidates.bytes());
   // Little would be gained where they are a small part of memory.
   constexpr std::int64_t kSmallPart = 8;
   if (candidates.bytes().count() < memory->count() / kSmallPart) wanted = Bytes();

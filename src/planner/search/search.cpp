@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <limits>
 #include <set>
 
 #include "plan/checker.h"
@@ -20,7 +24,7 @@ struct RungsBySize {
   std::uint32_t tasks;  // at most
   Rungs rungs;
 };
-const std::array<RungsBySize, 3> kOwn{{{120, Rungs(32)}, {500, Rungs(16)}, {UINT32_MAX, Rungs(8)}}};
+const std::array<RungsBySize, 3> kOwn{{{120, Rungs(64)}, {500, Rungs(16)}, {UINT32_MAX, Rungs(8)}}};
 // Those of the other policies, and of sub-batches.
 const Rungs kOthers(8), kCuts(4);
 constexpr std::uint32_t kLargeStep = 1000;  // tasks: others as sub-batches
@@ -31,6 +35,23 @@ Rungs own_rungs(const Step& step) {
   return std::ranges::find_if(kOwn, [&](const RungsBySize& row) { return step.ordered_tasks <= row.tasks; })->rungs;
 }
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Of all plans that searches at the same time have found.
+class LeastSeconds {
+ public:
+  void offer(double seconds) {
+    double known = least_;
+    while (seconds < known && !least_.compare_exchange_weak(known, seconds)) {
+    }
+  }
+  // What a plan has to be faster than: not slower than that of another search.
+  [[nodiscard]] double of_others() const { return std::nextafter(least_.load(), kNever); }
+
+ private:
+  std::atomic<double> least_ = kNever;
+};
+
 class Search {
  public:
   Search(const Policy& policy, const CostModel& cost) : policy_(policy), cost_(cost) {}
@@ -40,7 +61,7 @@ class Search {
     const Stopwatch watch;
     FusedSteps steps(build);
     steps_ = &steps;
-    context.cut = [&](std::int64_t samples, Part part) { return build({limit_, samples, part}); };
+    context.cut = [&](std::int64_t samples, Part part) { return steps.cut({limit_, samples, part}); };
     const std::optional<Bytes> budget = context.memory[Tier::device];
     const PlanResult least = smallest(context);
     context.floor_is_known = true;
@@ -169,51 +190,104 @@ class Search {
     return std::move(keeper).take();
   }
 
-  // auto: the best of all rungs. What it tries on one depends on nothing else.
-  PlanResult all_rungs(PlanningContext context, Bytes floor) {
+  // What is left of it.
+  struct Found {
+    PlanResult result;
+    Bytes rung;  // of the plan
+  };
+
+  // auto: the best of all rungs. What is tried on one depends on nothing else, so that its own plans and those of the
+  // other policies are made at the same time. Of plans that take as long, the one of the higher rung counts, and there
+  // its own: which of them comes first makes no difference.
+  PlanResult all_rungs(const PlanningContext& context, Bytes floor) {
+    LeastSeconds least;
+    Search others(policy_, cost_);
+    others.steps_ = steps_;
+    // A step whose batch is cut may be measured when it is built, and wants the machine for itself.
+    const bool cuts = may_cut(whole(), context) || sub_batch_asked(whole(), context) > 0;
+    const auto launch = cuts ? std::launch::deferred : std::launch::async;
+    std::future<Found> theirs = std::async(launch, [&] { return others.rungs_of_others(context, floor, least); });
+    Found own = rungs_of_its_own(context, floor, least);
+    Found other = theirs.get();
+    const auto seconds = [](const Found& found) { return found.result.plan ? *found.result.seconds : kNever; };
+    const bool theirs_first =
+        seconds(other) < seconds(own) || (seconds(other) == seconds(own) && other.rung > own.rung);
+    Keeper keeper(cost_);
+    if (theirs_first) keeper.consider("other policies", std::move(other.result));
+    keeper.consider("its own plans", std::move(own.result));
+    if (!theirs_first) keeper.consider("other policies", std::move(other.result));
+    return std::move(keeper).take();
+  }
+
+  // Down to the first rung that is below the floor, and has sub-batches.
+  template <typename Visit>
+  void down_the_rungs(PlanningContext context, Bytes floor, const Visit& visit) const {
     const Rungs all = own_rungs(whole());
     const Bytes budget = *context.memory[Tier::device];
     context.rungs = all;
-    Keeper keeper(cost_);
     for (Bytes rung = all.at_most(budget + context.reserved);; rung = all.below(rung)) {
       const Bytes memory = rung > context.reserved ? rung - context.reserved : Bytes();
-      const Bytes below_next = std::min(budget, all.above(rung) - context.reserved - Bytes(1));
-      context.memory[Tier::device] = memory;
-      context.floor_at_most = below_next;
+      context.floor_at_most = std::min(budget, all.above(rung) - context.reserved - Bytes(1));
       context.tries_cuts = kCuts.contains(rung);
       context.cut_floor_at_most =
           context.tries_cuts ? std::min(budget, kCuts.above(rung) - context.reserved - Bytes(1)) : Bytes();
-      context.seconds_to_beat = keeper.to_beat(context.seconds_to_beat);
-      keeper.consider(fmt::format("{} bytes", memory.count()), [&] { return over_fusing(context); });
-      context.memory[Tier::device] = budget;
-      for (const Policy& policy : policies()) consider_other(policy, rung, context, keeper);
-      if (memory < floor && context.tries_cuts) return std::move(keeper).take();
+      visit(rung, memory, context);
+      if (memory < floor && context.tries_cuts) return;
     }
   }
 
-  // As it would be planned alone within a budget for which this is the highest rung.
-  void consider_other(const Policy& policy, Bytes rung, const PlanningContext& asked, Keeper& keeper) {
-    if (!is_other(policy, asked)) return;
+  Found rungs_of_its_own(const PlanningContext& asked, Bytes floor, LeastSeconds& least) {
+    Keeper keeper(cost_);
+    Bytes best;
+    down_the_rungs(asked, floor, [&](Bytes rung, Bytes memory, PlanningContext context) {
+      context.memory[Tier::device] = memory;
+      context.seconds_to_beat = keeper.to_beat(least.of_others());
+      if (!keeper.consider(fmt::format("{} bytes", memory.count()), [&] { return over_fusing(context); })) return;
+      best = rung;
+      least.offer(keeper.seconds());
+    });
+    return {std::move(keeper).take(), best};
+  }
+
+  Found rungs_of_others(const PlanningContext& asked, Bytes floor, LeastSeconds& least) {
+    Keeper keeper(cost_);
+    Bytes best;
+    down_the_rungs(asked, floor, [&](Bytes rung, Bytes, const PlanningContext& context) {
+      for (const Policy& policy : policies()) {
+        if (!consider_other(policy, rung, context, least, keeper)) continue;
+        best = rung;
+        least.offer(keeper.seconds());
+      }
+    });
+    return {std::move(keeper).take(), best};
+  }
+
+  // As it would be planned alone within a budget for which this is the highest rung. Whether it is the best so far.
+  bool consider_other(const Policy& policy, Bytes rung, const PlanningContext& asked, const LeastSeconds& least,
+                      Keeper& keeper) {
+    if (!is_other(policy, asked)) return false;
     Search other(policy, cost_);
     other.steps_ = steps_;
     PlanningContext context = asked;
     const Rungs rungs = other.rungs(context);
-    if (!rungs.contains(rung)) return;
+    if (!rungs.contains(rung)) return false;
+    context.cut = [&](std::int64_t samples, Part part) { return steps_->cut({other.limit_, samples, part}); };
     context.memory[Tier::device] = std::min(*asked.memory[Tier::device], rungs.above(rung) - asked.reserved - Bytes(1));
     const bool cut = policy.cuts && may_cut(whole(), context);
-    if (!cut && keeper.found() && sub_batch_asked(whole(), context) == 0) {
+    const double to_beat = keeper.to_beat(least.of_others());
+    if (!cut && sub_batch_asked(whole(), context) == 0) {
       const auto can_be_faster = [&](Bytes tried) {
         const Bytes limit = steps_->known_limit(tried);
         const Step& step = steps_->at(limit);
         const Excess& excess = excess_.try_emplace(limit, step, cost_, context).first->second;
-        return excess.allows(*context.memory[Tier::device], keeper.seconds(), policy.moves) &&
-               (policy.seconds_at_least == nullptr || policy.seconds_at_least(step, cost_, context) < keeper.seconds());
+        return excess.allows(*context.memory[Tier::device], to_beat, policy.moves) &&
+               (policy.seconds_at_least == nullptr || policy.seconds_at_least(step, cost_, context) < to_beat);
       };
-      if (std::ranges::none_of(fuse_limits(std::nullopt, whole().options.activations), can_be_faster)) return;
+      if (std::ranges::none_of(fuse_limits(std::nullopt, whole().options.activations), can_be_faster)) return false;
     }
-    if (*context.memory[Tier::device] < least_[&policy]) return;
-    context.seconds_to_beat = keeper.found() && !cut ? keeper.seconds() : std::numeric_limits<double>::infinity();
-    keeper.consider(policy.name, [&] {
+    if (*context.memory[Tier::device] < least_[&policy]) return false;
+    context.seconds_to_beat = cut ? kNever : to_beat;
+    return keeper.consider(policy.name, [&] {
       PlanResult result = other.on_rung(context);
       if (!result.plan && result.short_of == Tier::device)
         least_[&policy] = std::max(least_[&policy], result.floor[Tier::device]);
