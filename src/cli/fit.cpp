@@ -1,10 +1,11 @@
-// tide fit: the largest batch, or the deepest network, that a budget holds.
+// tide fit: how large a batch, or how deep a network, a budget holds.
 #include "report/fit.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
+#include "base/stopwatch.h"
 #include "cli/command.h"
 #include "cli/cost_options.h"
 #include "plan/summary.h"
@@ -45,12 +46,32 @@ PlannerOptions options_of(const FitArguments& arguments, const Target& target) {
 
 struct Answer {
   FitResult fit;
-  bool depth = false;  // what was searched: the unknown number of a model, or the batch
+  bool depth = false;        // what was searched: the unknown number of a model, or the batch
+  bool is_largest = false;   // no larger one fits: needs are known to grow
+  std::string_view why_not;  // where larger ones may fit
   PlannerOptions options;
   std::int64_t batch = 0;
   std::string model;
 };
 
+// A line now and then, so that a long search is not silent.
+class Progress {
+ public:
+  explicit Progress(std::string_view what) : what_(what) {}
+  void operator()(std::int64_t size, bool fits) {
+    constexpr double kPatience = 2;  // seconds
+    if (watch_.seconds() - told_ < kPatience) return;
+    told_ = watch_.seconds();
+    fmt::print(stderr, "tide: after {:.0f} s: {} {} {}\n", told_, what_, size, fits ? "fits" : "does not fit");
+  }
+
+ private:
+  std::string_view what_;
+  Stopwatch watch_;
+  double told_ = 0;
+};
+
+// Planned as `tide plan` does it.
 Answer search(const FitArguments& arguments, const Target& target) {
   Answer answer;
   answer.options = options_of(arguments, target);
@@ -58,38 +79,38 @@ Answer search(const FitArguments& arguments, const Target& target) {
   // With all the host memory there is for parameters, nothing would bound the depth.
   if (answer.depth && !answer.options.memory[Tier::host] && answer.options.parameters == Parameters::automatic)
     answer.options.parameters = Parameters::device;
-  FitProblem problem{{}, &find_policy(arguments.planner.policy), &target.cost(), answer.options};
-  problem.before_answer = [&](const Step& step) { target.cover(step); };
-  NetworkPtr network;
-  // The largest is found with all fused or nothing, whichever takes the least memory.
-  const auto least = [&](const BuildStep& build) {
-    PlannerOptions none = answer.options;
-    none.memory[Tier::device] = Bytes();
-    const auto floor = [&](const Step& step) {
-      return make_unproved_plan(*problem.policy, step, target.cost(), none).floor[Tier::device];
-    };
-    Step best = build({});
-    if (!best.options.fuse || best.options.activations != DataType::f32) return best;
-    Step other = build({fuse_limits(std::nullopt, best.options.activations).back()});
-    return other.tasks.size() != best.tasks.size() && floor(other) < floor(best) ? other : best;
-  };
-  if (answer.depth) {
-    problem.most = kMostResidualUnits;
-    problem.build = [&](std::int64_t n) {
+  const Policy& policy = find_policy(arguments.planner.policy);
+  const NetworkPtr network = answer.depth ? nullptr : arguments.model.load();
+  const auto builder = [&](std::int64_t size) -> BuildStep {
+    StepOptions options = arguments.step.options(true);
+    if (!answer.depth) options.batch = size;
+    NetworkPtr sized = network;
+    if (answer.depth) {
       ModelArguments model = arguments.model;
-      model.model = with_unknown(model.model, n);
-      const NetworkPtr deeper = model.load();
-      return least(
-          [&](const StepChoice& choice) { return target.build(deeper, arguments.step.options(true), choice); });
+      model.model = with_unknown(model.model, size);
+      sized = model.load();
+    }
+    return [&target, sized = std::move(sized), options](const StepChoice& choice) {
+      return target.build(sized, options, choice);
     };
-  } else {
-    network = arguments.model.load();
-    problem.build = [&](std::int64_t batch) {
-      StepOptions options = arguments.step.options(true);
-      options.batch = batch;
-      return least([&](const StepChoice& choice) { return target.build(network, options, choice); });
-    };
-  }
+  };
+  FitProblem problem;
+  problem.memory = answer.options.memory;
+  problem.floor = [&](std::int64_t size) { return search_floor(policy, builder(size), target.cost(), answer.options); };
+  problem.plan = [&](std::int64_t size) {
+    return search_any_plan(policy, builder(size), target.cost(), answer.options);
+  };
+  problem.answer = [&](std::int64_t size, PlanResult found) {
+    const bool is_whole = found.plan && found.plan->policy == policy.name && target.sheet() != nullptr;
+    return is_whole ? std::move(found) : plan_on(target, policy, builder(size), answer.options);
+  };
+  // Libraries have algorithms of their own for some batches. And what a policy leaves in host memory is its own affair.
+  const bool on_sheet = target.sheet() != nullptr, host_limited = answer.options.memory[Tier::host].has_value();
+  problem.grows = host_limited || (policy.floor_grows && on_sheet);
+  answer.is_largest = policy.floor_grows && on_sheet && !host_limited;
+  answer.why_not = host_limited ? " of host memory" : !policy.floor_grows ? "" : " on a backend";
+  problem.most = answer.depth ? kMostResidualUnits : kMostSamples;
+  problem.progress = Progress(answer.depth ? "n =" : "batch");
   answer.fit = largest_fit(problem);
   answer.batch = answer.depth ? arguments.step.batch : answer.fit.size;
   answer.model = answer.depth ? with_unknown(arguments.model.model, std::max<std::int64_t>(answer.fit.size, 1))
@@ -118,10 +139,11 @@ void print_json(const FitArguments& arguments, const Answer& answer, const PlanS
   out["images_per_second"] = static_cast<double>(answer.batch) / predicted;
   out["next_floor_bytes"] = answer.fit.beyond.floor[Tier::device].count();
   out["next_bottleneck_task"] = answer.fit.beyond.bottleneck_task;
-  out["plans"] = answer.fit.plans;
-  out["build_seconds"] = answer.fit.build_seconds;
-  out["plan_seconds"] = answer.fit.plan_seconds;
-  out["check_seconds"] = answer.fit.check_seconds;
+  out["is_largest"] = answer.is_largest;
+  out["sizes_asked"] = answer.fit.asked;
+  out["search_seconds"] = answer.fit.seconds;
+  out["plan_seconds"] = answer.fit.plan.plan_seconds;
+  out["check_seconds"] = answer.fit.plan.check_seconds;
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -131,10 +153,10 @@ void print_text(const FitArguments& arguments, const Answer& answer, const PlanS
   fmt::print("{} in {}, policy {}, rules {}\n\n", arguments.model.model,
              format_size(*answer.options.memory[Tier::device]), arguments.planner.policy, arguments.step.rules);
   if (answer.depth)
-    fmt::print("  deepest          {} at batch {}: depth {}\n", answer.model, answer.batch,
-               residual_depth(answer.model));
+    fmt::print("  {:<16} {} at batch {}: depth {}\n", answer.is_largest ? "deepest" : "fits", answer.model,
+               answer.batch, residual_depth(answer.model));
   else
-    fmt::print("  largest batch    {}\n", answer.batch);
+    fmt::print("  {:<16} {}\n", answer.is_largest ? "largest batch" : "batch that fits", answer.batch);
   fmt::print("  peak memory      {}: {} bytes by address; {} in host memory\n", format_size(summary.peak[Tier::device]),
              summary.peak[Tier::device].count(), format_size(summary.peak[Tier::host]));
   fmt::print("  tasks            {} recomputed; {} moved out, {} back\n", summary.recomputed_tasks,
@@ -148,8 +170,11 @@ void print_text(const FitArguments& arguments, const Answer& answer, const PlanS
                format_size(fit.beyond.floor[Tier::device]), fit.beyond.bottleneck_task);
   else
     fmt::print("  one more         {}\n", infeasible_text(fit.beyond, arguments.planner.policy, answer.options));
-  fmt::print("  searched with    {} plans: {:.2g} s building steps, {:.2g} s planning, {:.2g} s checking the answer\n",
-             fit.plans, fit.build_seconds, fit.plan_seconds, fit.check_seconds);
+  if (!answer.is_largest)
+    fmt::print("  still larger     may fit: what {} needs{} does not always grow with the size\n",
+               arguments.planner.policy, answer.why_not);
+  fmt::print("  searched         {} sizes in {:.2g} s; the plan took {:.2g} s and is checked\n", fit.asked, fit.seconds,
+             fit.plan.plan_seconds);
 }
 
 int run(const FitArguments& arguments) {
@@ -173,9 +198,8 @@ int run(const FitArguments& arguments) {
 
 Command fit_command(CLI::App& root) {
   auto arguments = std::make_shared<FitArguments>();
-  arguments->planner.policy = "superneurons";
-  CLI::App* app = root.add_subcommand(
-      "fit", "The largest batch, or for resnet:6,32,?,6 the deepest net at --batch, that a budget holds");
+  CLI::App* app =
+      root.add_subcommand("fit", "How large a batch, or for resnet:6,32,?,6 how deep a net at --batch, a budget holds");
   arguments->model.add_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);

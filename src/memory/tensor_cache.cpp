@@ -1,6 +1,7 @@
 #include "memory/tensor_cache.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 
@@ -49,12 +50,17 @@ void TensorCache::touch(Key key) {
   rank_anew(key);
 }
 
+void TensorCache::lock(Key key) {
+  if (++entries_[key].locks == 1) rank_anew(key);
+}
+
 void TensorCache::unlock(Key key) {
   if (entries_[key].locks == 0) throw Error("tensor {} is unlocked, but it is not locked", key);
-  --entries_[key].locks;
+  if (--entries_[key].locks == 0) rank_anew(key);
 }
 
 std::int64_t TensorCache::rank(const Entry& entry) const {
+  if (entry.locks > 0) return kLocked;
   switch (replacement_) {
     case Replacement::lru: return -entry.touched;
     case Replacement::fifo: return -entry.entered;
@@ -69,16 +75,41 @@ void TensorCache::set_next_use(Key key, std::int64_t position) {
   rank_anew(key);
 }
 
-// Goes through all runs without locked tensors, from left to right. In `falling_` are the slots of the run at hand that
-// are dearer than all behind them: the first is the dearest.
-std::optional<std::size_t> TensorCache::dearest_of_cheapest(std::int64_t wanted) const {
-  const std::size_t count = by_address_.size();
-  if (falling_.size() < count) falling_.resize(count);
+// The first from there on whose rank is at least that, or the end.
+static std::size_t first_at_least(std::span<const std::int64_t> ranks, std::size_t at, std::int64_t rank) {
+  constexpr std::size_t kAtOnce = 16;
+  for (; at + kAtOnce <= ranks.size(); at += kAtOnce) {
+    int any = 0;
+    for (const std::int64_t each : ranks.subspan(at, kAtOnce)) any |= static_cast<int>(each >= rank);
+    if (any != 0) break;
+  }
+  while (at < ranks.size() && ranks[at] < rank) ++at;
+  return at;
+}
+
+std::optional<std::size_t> TensorCache::dearest_of_cheapest(std::int64_t wanted, std::int64_t rank) const {
+  const std::size_t count = ranks_.size();
   std::optional<std::size_t> best;
-  std::size_t left = 0, first = 0, last = 0;  // the run begins at `left`; [first, last) of falling_
-  for (std::size_t right = 0; right < count; ++right) {
+  for (std::size_t left = first_at_least(ranks_, 0, rank); left < count;) {
+    std::size_t right = left;
+    while (right < count && ranks_[right] >= rank) ++right;
+    if (space(left, right) >= wanted) {
+      look_for_cheaper(left, right, wanted, best);
+      if (best) rank = ranks_[*best];
+    }
+    left = first_at_least(ranks_, right, rank);
+  }
+  return best;
+}
+
+// In `falling_` are the slots of the piece at hand that are dearer than all behind them: the first is the dearest.
+void TensorCache::look_for_cheaper(std::size_t left, std::size_t end, std::int64_t wanted,
+                                   std::optional<std::size_t>& best) const {
+  falling_.resize(std::max(falling_.size(), end - left));
+  std::size_t first = 0, last = 0;  // [first, last) of falling_
+  for (std::size_t right = left; right < end; ++right) {
     // Together with this one nothing is cheaper than what there is.
-    if ((best && !cheaper(right, *best)) || locked(by_address_[right])) {
+    if (best && !cheaper(right, *best)) {
       left = right + 1;
       first = last = 0;
       continue;
@@ -92,7 +123,6 @@ std::optional<std::size_t> TensorCache::dearest_of_cheapest(std::int64_t wanted)
     left = *best + 1;  // without it there may be a cheaper one yet
     ++first;
   }
-  return best;
 }
 
 // As if tensors were evicted one after the other, the cheapest to lose first, until some that lie side by side leave a
@@ -104,11 +134,15 @@ std::optional<TensorCache::Victims> TensorCache::victims(Bytes bytes) const {
     for (std::size_t k = 0; k <= count; ++k)
       if (gap(k) >= wanted) return Victims{Bytes(gap_begin(k)), {}};
 
-  const std::optional<std::size_t> dearest = dearest_of_cheapest(wanted);
+  // One that is about as cheap as the last is soon found, if there is one.
+  constexpr std::int64_t kAbout = 256;
+  std::optional<std::size_t> dearest = dearest_of_cheapest(wanted, last_rank_ - kAbout);
+  if (!dearest) dearest = dearest_of_cheapest(wanted, kLocked + 1);
   if (!dearest) return std::nullopt;
-  // All around it that are cheaper would be gone before it. Only it is sure to be needed: of the pieces with it, the one
-  // with the fewest bytes.
-  const auto goes = [&](std::size_t k) { return !locked(by_address_[k]) && !cheaper(*dearest, k); };
+  last_rank_ = ranks_[*dearest];
+  // All around it that are cheaper would be gone before it. Only it is sure to be needed: of the pieces with it, the
+  // one with the fewest bytes.
+  const auto goes = [&](std::size_t k) { return !cheaper(*dearest, k); };
   const auto bytes_in = [&](std::size_t k) { return ends_[k] - begins_[k]; };
   std::size_t left = *dearest, right = *dearest + 1, best_left = 0, best_right = 0;
   std::int64_t taken = bytes_in(left), least = 0;

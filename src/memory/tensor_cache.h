@@ -43,7 +43,7 @@ class TensorCache {
   // REQUIRES: in the cache.
   void set_next_use(Key key, std::int64_t position);
   // Locks count; a locked tensor is no victim.
-  void lock(Key key) { ++entries_[key].locks; }
+  void lock(Key key);
   void unlock(Key key);
 
   [[nodiscard]] bool contains(Key key) const { return entries_[key].bytes > 0; }
@@ -69,6 +69,7 @@ class TensorCache {
     std::int64_t next_use = 0;
     std::int32_t locks = 0;
   };
+  static constexpr std::int64_t kLocked = INT64_MIN;
   // The higher, the sooner it goes.
   [[nodiscard]] std::int64_t rank(const Entry& entry) const;
   [[nodiscard]] std::size_t slot(std::int64_t address) const;
@@ -85,8 +86,11 @@ class TensorCache {
   [[nodiscard]] std::int64_t space(std::size_t left, std::size_t right) const {
     return gap_end(right) - gap_begin(left);
   }
-  // The slot of the tensor that is the dearest to lose of those in the cheapest run with so much space.
-  [[nodiscard]] std::optional<std::size_t> dearest_of_cheapest(std::int64_t wanted) const;
+  // The slot of the tensor that is the dearest to lose of those in the cheapest run with so much space; none where that
+  // one's rank is below `rank`.
+  [[nodiscard]] std::optional<std::size_t> dearest_of_cheapest(std::int64_t wanted, std::int64_t rank) const;
+  // The same for a part of [left, end), a run, if that is cheaper than `best`.
+  void look_for_cheaper(std::size_t left, std::size_t end, std::int64_t wanted, std::optional<std::size_t>& best) const;
 
   std::int64_t capacity_;
   Replacement replacement_;
@@ -94,8 +98,9 @@ class TensorCache {
   // Those in the cache, by address; and of each, beside each other for the sake of victims().
   std::vector<Key> by_address_;
   std::vector<std::int64_t> begins_, ends_, ranks_;
-  std::multiset<std::int64_t> gaps_;  // bytes between neighbours, and at either end
-  mutable std::vector<std::size_t> falling_;  // of dearest_of_cheapest()
+  std::multiset<std::int64_t> gaps_;          // bytes between neighbours, and at either end
+  mutable std::vector<std::size_t> falling_;  // of look_for_cheaper()
+  mutable std::int64_t last_rank_ = 0;        // that victims() found
   std::int64_t clock_ = 0;
 };
 

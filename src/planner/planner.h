@@ -62,6 +62,7 @@ struct PlanningContext : PlannerOptions {
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   const Excess* excess = nullptr;   // of this step, where somebody has worked it out
   bool tries_cuts = true;           // sub-batches
+  bool others_apart = false;        // whoever asks tries the other policies himself
   std::any* remembered = nullptr;   // what it worked out about this step at another budget
   std::optional<Rungs> rungs = {};  // of which the budget is one, less what is reserved
 };

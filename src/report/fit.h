@@ -1,4 +1,4 @@
-// The largest size, a batch or a depth, for which a policy still has a plan.
+// The largest size, a batch or a depth, that a budget holds.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,35 @@
 namespace tide {
 
 struct FitProblem {
-  std::function<Step(std::int64_t size)> build;  // the step of that size, annotated
-  const Policy* policy = nullptr;
-  const CostModel* cost = nullptr;
-  PlannerOptions options;
-  std::int64_t most = kMostSamples;  // sizes beyond are not asked for
-  // Told the step of the answer before it is planned for good, so that its times can be measured: those of
-  // all that a search asks for would take too long.
-  std::function<void(const Step& step)> before_answer = {};
+  // Of a size, within the budgets.
+  std::function<PlanResult(std::int64_t size)> plan = {};
+  // Its floor alone, which is quicker. Asked instead where only the device's memory is limited: a floor is enough.
+  std::function<PlanResult(std::int64_t size)> floor = {};
+  // The plan of the answer for good, given the one that was found: the best of all sizes, or measured times of all,
+  // would take too long.
+  std::function<PlanResult(std::int64_t size, PlanResult found)> answer = {};
+  PerTier<std::optional<Bytes>> memory = {};  // the budgets
+  bool grows = true;                          // no size needs less than a smaller one
+  std::int64_t most = kMostSamples;           // sizes beyond are not asked for
+  // Told of each size that was asked for.
+  std::function<void(std::int64_t size, bool fits)> progress = {};
 };
+
+// Every size a step that is planned as it is.
+[[nodiscard]] FitProblem fit_of_steps(std::function<Step(std::int64_t size)> build, const Policy& policy,
+                                      const CostModel& cost, const PlannerOptions& options);
 
 struct FitResult {
   std::int64_t size = 0;  // 0: not even 1 fits
   PlanResult plan;        // of `size`, proved by the checker; of 1, without a plan, where that does not fit
   PlanResult beyond;      // of size + 1: no plan, and why; empty where `most` was reached
-  int plans = 0;          // made on the way
-  double build_seconds = 0, plan_seconds = 0, check_seconds = 0;
+  int asked = 0;          // sizes on the way
+  double seconds = 0;     // of all
 };
 
-// Larger sizes are taken to need more, so that a search is possible; that size + 1 does not
-// fit is always asked. Only the answer goes through the checker. Floors of plans already made
-// say where to look next, and halving bounds the number of plans where they mislead.
+// That size + 1 does not fit is always asked. Where needs grow with the size, no larger one fits: what is asked is
+// halved in between, with needs already known to say where to look next. Where they do not, some sizes behind it are
+// asked, too, but not all.
 [[nodiscard]] FitResult largest_fit(const FitProblem& problem);
 
 }  // namespace tide

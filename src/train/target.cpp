@@ -1,5 +1,7 @@
 #include "train/target.h"
 
+#include <algorithm>
+
 #include "cost/device_model.h"
 #include "executor/phase_executor.h"
 #include "planner/draft/in_place.h"
@@ -56,11 +58,17 @@ Reserved reserve(const Target& target, const BuildStep& build, const PlannerOpti
   const Bytes recorded =
       (backend->recorded_bytes_per_op() * checked_multiply(recordings, static_cast<std::int64_t>(step.tasks.size())))
           .aligned();
+  const Bytes inputs = input_bytes(step);
+  // Rungs are those of the budget that was asked for.
+  reserved.planner.reserved = recorded + inputs;
   std::optional<Bytes>& memory = reserved.planner.memory[Tier::device];
   if (memory && recorded < *memory) *memory -= recorded;
-  const Bytes inputs = input_bytes(step);
   reserved.sends_ahead = !memory || inputs.count() <= memory->count() / kSmallPart;
-  if (memory && reserved.sends_ahead) *memory -= inputs;
+  if (!memory) return reserved;
+  if (reserved.sends_ahead)
+    *memory -= inputs;
+  else  // no more than a larger budget leaves that has room for it
+    *memory = std::min(*memory, inputs * (kSmallPart - 1));
   return reserved;
 }
 

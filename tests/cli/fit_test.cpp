@@ -29,7 +29,8 @@ TEST(FitCommand, TheAnswerFitsAndOneMoreDoesNot) {
       EXPECT_GT(result["next_floor_bytes"].get<std::int64_t>(), 2LL << 30);
       EXPECT_TRUE(plan_fits(common + " --batch " + std::to_string(batch)));
       EXPECT_FALSE(plan_fits(common + " --batch " + std::to_string(batch + 1)));
-      EXPECT_LT(result["plans"].get<int>(), 30);
+      EXPECT_LT(result["sizes_asked"].get<int>(), 120);
+      EXPECT_FALSE(result["is_largest"].get<bool>()) << "a backend's needs may shrink";
     }
   }
 }
@@ -40,10 +41,33 @@ TEST(FitCommand, JsonHasThePlansFields) {
        {"batch", "model", "policy", "rules", "peak_bytes", "memory_bytes", "floor_bytes", "recomputed_tasks",
         "offloaded_bytes", "prefetched_bytes", "predicted_seconds", "images_per_second", "next_bottleneck_task"})
     EXPECT_TRUE(result.contains(key)) << key;
-  EXPECT_EQ(result["policy"], "superneurons");
+  EXPECT_EQ(result["policy"], "auto");
+  EXPECT_TRUE(result["is_largest"].get<bool>());
   EXPECT_EQ(result["memory_bytes"], 12LL << 30);
   EXPECT_NEAR(result["images_per_second"].get<double>() * result["predicted_seconds"].get<double>(),
               result["batch"].get<double>(), 1e-3);
+}
+
+// Floors of segments go up and down with the batch: 123 does not fit, 126 does.
+TEST(FitCommand, LooksBehindASizeThatDoesNotFit) {
+  const std::string common = "resnet18 --policy sublinear --device titan-x --memory 1GiB";
+  const json result = json::parse(run_tide("fit " + common + " --json").out);
+  EXPECT_GE(result["batch"].get<int>(), 126);
+  EXPECT_FALSE(result["is_largest"].get<bool>());
+  const std::string text = run_tide("fit " + common).out;
+  EXPECT_EQ(text.find("largest"), std::string::npos) << text;
+  EXPECT_NE(text.find("still larger"), std::string::npos) << text;
+}
+
+TEST(FitCommand, HostMemoryThatIsLimitedCounts) {
+  const std::string common = "resnet18 --device titan-x --memory 300MiB";
+  const auto batch = [&](const std::string& more) {
+    return json::parse(run_tide("fit " + common + more + " --json").out)["batch"].get<std::int64_t>();
+  };
+  const std::int64_t limited = batch(" --host-memory 200MB");
+  EXPECT_LT(limited, batch(""));
+  EXPECT_TRUE(plan_fits(common + " --host-memory 200MB --batch " + std::to_string(limited)));
+  EXPECT_FALSE(plan_fits(common + " --host-memory 200MB --batch " + std::to_string(limited + 1)));
 }
 
 TEST(FitCommand, MoreTechniquesHoldMore) {

@@ -2,6 +2,7 @@
 //   - auto is never slower than another policy, and fits wherever one does
 //   - auto is never slower within a larger budget
 //   - a floor is enough, a byte less is not, and it is the same at every budget
+//   - floors that are said to grow with the batch do, so that `tide fit` has the largest
 //
 //   claims_fuzz COUNT [FIRST_SEED]
 #include <cstdlib>
@@ -54,6 +55,7 @@ class Case {
                          more.plan ? *more.seconds : 0, large.count()));
     }
     check_floor(policies()[random_() % policies().size()]);
+    check_growth();
   }
 
  private:
@@ -77,17 +79,20 @@ class Case {
     fmt::print(stderr, "seed {}, {}: {}\n", seed_, policy, what);
   }
 
-  PlanResult plan(std::string_view policy, const std::optional<Bytes>& memory) {
-    const BuildStep build = [&](const StepChoice& choice) {
+  BuildStep builder(std::int64_t batch) const {
+    return [this, batch](const StepChoice& choice) {
       StepOptions options = options_;
+      options.batch = batch;
       choice.apply_to(options);
       Step step = build_step(network_, options);
       annotate_for(step, device_);
       return step;
     };
+  }
+  PlanResult plan(std::string_view policy, const std::optional<Bytes>& memory) {
     PlannerOptions planner = planner_;
     planner.memory[Tier::device] = memory;
-    return search_plan(find_policy(policy), build, cost_, planner);
+    return search_plan(find_policy(policy), builder(options_.batch), cost_, planner);
   }
 
   PlanResult check_policies(Bytes memory, Bytes floor) {
@@ -115,6 +120,24 @@ class Case {
     expect(at_floor.floor[Tier::device] == floor, policy.name, "another floor at its floor");
     expect(!plan(policy.name, floor - Bytes(1)).plan, policy.name, "a byte less than the floor does");
     expect(plan(policy.name, std::nullopt).floor[Tier::device] == floor, policy.name, "another floor without a budget");
+  }
+
+  // Of batches side by side and far from each other.
+  void check_growth() {
+    const auto any = [&] { return 1 + static_cast<std::int64_t>(random_() % 300); };
+    std::vector<std::int64_t> batches{any(), any(), any()};
+    batches.push_back(batches.front() + 1);
+    std::ranges::sort(batches);
+    for (const Policy& policy : policies()) {
+      if (!policy.floor_grows) continue;
+      Bytes before;
+      for (const std::int64_t batch : batches) {
+        const Bytes floor = search_floor(policy, builder(batch), cost_, planner_).floor[Tier::device];
+        expect(floor >= before, policy.name,
+               fmt::format("batch {} needs {} bytes, a smaller one {}", batch, floor.count(), before.count()));
+        before = floor;
+      }
+    }
   }
 
   std::uint32_t seed_;

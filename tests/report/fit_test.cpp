@@ -43,22 +43,22 @@ TEST_P(FitSearch, FindsTheLargestWithFewPlans) {
   const auto network = std::make_shared<const Network>(make_model("lenet"));
   const Policy policy{"by need", "", plan_by_need};
   const RooflineModel cost(generic_cpu());
-  FitProblem problem{{}, &policy, &cost, {}};
-  problem.options.memory[Tier::device] = Bytes(kBase + GetParam().budget);
+  PlannerOptions options;
+  options.memory[Tier::device] = Bytes(kBase + GetParam().budget);
   std::vector<std::int64_t> asked;
-  problem.build = [&](std::int64_t size) {
+  const auto build = [&](std::int64_t size) {
     asked.push_back(size);
     return build_step(network, {.batch = size, .rules = Rules::minimal, .training = true, .optimizer = {}});
   };
-  const FitResult fit = largest_fit(problem);
+  const FitResult fit = largest_fit(fit_of_steps(build, policy, cost, options));
 
   std::int64_t expected = 0;
   while (g_need(expected + 1) <= GetParam().budget) ++expected;
   EXPECT_EQ(fit.size, expected);
-  EXPECT_EQ(static_cast<int>(asked.size()), fit.plans);
+  EXPECT_EQ(static_cast<int>(asked.size()), fit.asked);
   if (expected == 0) {
     EXPECT_FALSE(fit.plan.plan);
-    EXPECT_EQ(fit.plans, 1);
+    EXPECT_EQ(fit.asked, 1);
     return;
   }
   EXPECT_TRUE(fit.plan.plan);
@@ -66,7 +66,7 @@ TEST_P(FitSearch, FindsTheLargestWithFewPlans) {
   EXPECT_EQ(fit.beyond.floor[Tier::device].count(), kBase + g_need(expected + 1))
       << "the reason is that of one more, not of any larger size";
   EXPECT_NE(std::find(asked.begin(), asked.end(), expected + 1), asked.end());
-  EXPECT_LE(fit.plans, 8 + 3 * static_cast<int>(std::log2(static_cast<double>(expected) + 1)));
+  EXPECT_LE(fit.asked, 8 + 3 * static_cast<int>(std::log2(static_cast<double>(expected) + 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -89,12 +89,14 @@ TEST(FitSearchLimits, StopsAtTheMostThatMayBeAsked) {
   const auto network = std::make_shared<const Network>(make_model("lenet"));
   const Policy policy{"by need", "", plan_by_need};
   const RooflineModel cost(generic_cpu());
-  FitProblem problem{{}, &policy, &cost, {}, 500};
-  problem.options.memory[Tier::device] = Bytes(kBase + 1000);
-  problem.build = [&](std::int64_t size) {
+  PlannerOptions options;
+  options.memory[Tier::device] = Bytes(kBase + 1000);
+  const auto build = [&](std::int64_t size) {
     EXPECT_LE(size, 500);
     return build_step(network, {.batch = size, .rules = Rules::minimal, .training = true, .optimizer = {}});
   };
+  FitProblem problem = fit_of_steps(build, policy, cost, options);
+  problem.most = 500;
   const FitResult fit = largest_fit(problem);
   EXPECT_EQ(fit.size, 500);
   EXPECT_TRUE(fit.beyond.floor[Tier::device].is_zero());

@@ -106,7 +106,8 @@ class CachedPlans {
     const bool hurried = step_.ordered_tasks > kManyTasks;
     for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
       keep(finish_placed(step_, run(facts, *context_.memory[Tier::device], prefetch), floor_, context_));
-      if (hurried && found_.back().plan) return std::move(found_.back());
+      const PlanResult& last = found_.back();
+      if (hurried && (last.plan || last.short_of != Tier::device)) return std::move(found_.back());
     }
     return std::nullopt;
   }
@@ -211,6 +212,7 @@ Policy superneurons_policy() {
           .plan = plan_superneurons,
           .rank = 6,
           .rests_parameters = true,
+          .floor_grows = true,
           .options = kSuperneuronsFlags};
 }
 

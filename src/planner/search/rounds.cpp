@@ -148,6 +148,7 @@ PlanningContext for_part(PlanningContext context) {
   context.excess = nullptr;
   context.remembered = nullptr;
   context.rungs.reset();
+  context.others_apart = false;
   return context;
 }
 

@@ -5,6 +5,8 @@
 //   ... 8 GiB   8.5   9   9.5   10 ... 15.5   16   17   18 ...
 #pragma once
 
+#include <algorithm>
+
 #include "base/bytes.h"
 
 namespace tide {
@@ -17,7 +19,10 @@ class Rungs {
   // The highest one that is not above; a zero is one.
   [[nodiscard]] Bytes at_most(Bytes budget) const;
   // The next one. REQUIRES: `rung` is one.
-  [[nodiscard]] Bytes above(Bytes rung) const { return rung + width(rung); }
+  [[nodiscard]] Bytes above(Bytes rung) const {
+    const Bytes room = Bytes(INT64_MAX) - rung;  // no more bytes can be counted
+    return rung + std::min(width(rung), room);
+  }
   // The one before; of zero, zero.
   [[nodiscard]] Bytes below(Bytes rung) const { return rung.is_zero() ? rung : at_most(rung - Bytes(1)); }
   [[nodiscard]] bool contains(Bytes budget) const { return at_most(budget) == budget; }

@@ -29,7 +29,7 @@ const std::array<RungsBySize, 3> kOwn{{{120, Rungs(64)}, {500, Rungs(16)}, {UINT
 const Rungs kOthers(8), kCuts(4);
 constexpr std::uint32_t kLargeStep = 1000;  // tasks: others as sub-batches
 // Beyond this a plan takes seconds, and one has to do: for the budget as it is.
-constexpr std::uint32_t kVeryLargeStep = 4000;
+constexpr std::uint32_t kVeryLargeStep = 4000, kHugeStep = 60'000;
 
 Rungs own_rungs(const Step& step) {
   return std::ranges::find_if(kOwn, [&](const RungsBySize& row) { return step.ordered_tasks <= row.tasks; })->rungs;
@@ -56,12 +56,39 @@ class Search {
  public:
   Search(const Policy& policy, const CostModel& cost) : policy_(policy), cost_(cost) {}
 
+  // Of the steps of a builder.
+  PlanResult floor(const BuildStep& build, PlanningContext context) {
+    FusedSteps steps(build);
+    begin(steps, context);
+    PlanResult result = smallest(context);
+    result.plan.reset();
+    result.short_of = Tier::device;
+    return result;
+  }
+
+  // The first that is found. For auto one of another policy does, unless that takes as long to find as all of them.
+  PlanResult any_plan(const BuildStep& build, const PlanningContext& asked) {
+    if (policy_.tries_all_others && asked.memory[Tier::device]) {
+      FusedSteps steps(build);
+      for (const Policy& policy : policies()) {
+        PlanningContext context = asked;
+        Search other(policy, cost_);
+        other.begin(steps, context);
+        context.floor_is_known = true;
+        if (other.whole().ordered_tasks > kHugeStep) break;
+        if (!policy.rests_parameters || !is_other(policy, context)) continue;
+        const bool large = other.whole().ordered_tasks > kVeryLargeStep;
+        if (PlanResult result = large ? other.at_budget(context) : other.on_rung(context); result.plan) return result;
+      }
+    }
+    return over_rungs(build, asked);
+  }
+
   // Over the steps of a builder, with a budget as high as its rungs.
   PlanResult over_rungs(const BuildStep& build, PlanningContext context) {
     const Stopwatch watch;
     FusedSteps steps(build);
-    steps_ = &steps;
-    context.cut = [&](std::int64_t samples, Part part) { return steps.cut({limit_, samples, part}); };
+    begin(steps, context);
     const std::optional<Bytes> budget = context.memory[Tier::device];
     const PlanResult least = smallest(context);
     context.floor_is_known = true;
@@ -100,6 +127,12 @@ class Search {
   }
 
  private:
+  void begin(FusedSteps& steps, PlanningContext& context) {
+    steps_ = &steps;
+    (void)steps.known_limit(Bytes());
+    context.cut = [&](std::int64_t samples, Part part) { return steps.cut({limit_, samples, part}); };
+  }
+
   // Whether auto is to try it: where parameters rest, those that know nothing of it do not count.
   static bool is_other(const Policy& policy, const PlanningContext& context) {
     if (policy.tries_all_others) return false;
@@ -108,16 +141,28 @@ class Search {
     return policy.rests_parameters || !rests;
   }
 
-  // auto: the best of its own and of all others.
+  // auto: the best of its own and of all others, at the budget as it is.
   PlanResult over_policies(const Step& step, PlanningContext context) {
     if (!policy_.tries_all_others || !context.memory[Tier::device]) return over_resting(step, context);
+    context.others_apart = true;
+    std::future<PlanResult> theirs = std::async(launch(step, context), [&, context] {
+      Keeper keeper(cost_);
+      for (const Policy& policy : policies()) {
+        if (!is_other(policy, context)) continue;
+        keeper.consider(policy.name, [&] { return Search(policy, cost_).over_resting(step, context); });
+      }
+      return std::move(keeper).take();
+    });
     Keeper keeper(cost_);
-    keeper.consider(policy_.name, [&] { return over_resting(step, context); });
-    for (const Policy& policy : policies()) {
-      if (!is_other(policy, context)) continue;
-      keeper.consider(policy.name, [&] { return Search(policy, cost_).over_resting(step, context); });
-    }
+    keeper.consider("its own plans", [&] { return over_resting(step, context); });
+    keeper.consider("other policies", theirs.get());
     return std::move(keeper).take();
+  }
+
+  // A step whose batch is cut may be measured when it is built, and wants the machine for itself.
+  static std::launch launch(const Step& step, const PlanningContext& context) {
+    const bool cuts = context.cut && (may_cut(step, context) || sub_batch_asked(step, context) > 0);
+    return cuts ? std::launch::deferred : std::launch::async;
   }
 
   void stamp(Plan& plan, const Step& step, const PlanningContext& context) const {
@@ -157,7 +202,8 @@ class Search {
     for (const Bytes tried : fuse_limits(std::nullopt, whole().options.activations)) {
       limit_ = steps_->known_limit(tried);
       keeper.consider(name_of(limit_), [&] { return over_policies(steps_->at(limit_), context); });
-      if (keeper.found() || !whole().options.fuse) break;
+      // Nothing that is fused less takes less of other memory.
+      if (keeper.found() || keeper.best().short_of != Tier::device || !whole().options.fuse) break;
     }
     return std::move(keeper).take();
   }
@@ -203,10 +249,8 @@ class Search {
     LeastSeconds least;
     Search others(policy_, cost_);
     others.steps_ = steps_;
-    // A step whose batch is cut may be measured when it is built, and wants the machine for itself.
-    const bool cuts = may_cut(whole(), context) || sub_batch_asked(whole(), context) > 0;
-    const auto launch = cuts ? std::launch::deferred : std::launch::async;
-    std::future<Found> theirs = std::async(launch, [&] { return others.rungs_of_others(context, floor, least); });
+    std::future<Found> theirs =
+        std::async(launch(whole(), context), [&] { return others.rungs_of_others(context, floor, least); });
     Found own = rungs_of_its_own(context, floor, least);
     Found other = theirs.get();
     const auto seconds = [](const Found& found) { return found.result.plan ? *found.result.seconds : kNever; };
@@ -225,6 +269,7 @@ class Search {
     const Rungs all = own_rungs(whole());
     const Bytes budget = *context.memory[Tier::device];
     context.rungs = all;
+    context.others_apart = true;
     for (Bytes rung = all.at_most(budget + context.reserved);; rung = all.below(rung)) {
       const Bytes memory = rung > context.reserved ? rung - context.reserved : Bytes();
       context.floor_at_most = std::min(budget, all.above(rung) - context.reserved - Bytes(1));
@@ -396,6 +441,16 @@ class Search {
 PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                        const PlanningContext& context) {
   return Search(policy, cost).over_rungs(build, context);
+}
+
+PlanResult search_any_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                           const PlanningContext& context) {
+  return Search(policy, cost).any_plan(build, context);
+}
+
+PlanResult search_floor(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                        const PlanningContext& context) {
+  return Search(policy, cost).floor(build, context);
 }
 
 PlanResult make_plan(const Policy& policy, const Step& step, const CostModel& cost, const PlanningContext& context) {

@@ -17,4 +17,11 @@ namespace tide {
 [[nodiscard]] PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                                      const PlanningContext& context);
 
+// Some plan where there is one, not always the fastest; whose `policy` is that where it is the one of search_plan().
+[[nodiscard]] PlanResult search_any_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                                         const PlanningContext& context);
+// The floor of the policy alone, at whatever budget: the plan is left out.
+[[nodiscard]] PlanResult search_floor(const Policy& policy, const BuildStep& build, const CostModel& cost,
+                                      const PlanningContext& context);
+
 }  // namespace tide

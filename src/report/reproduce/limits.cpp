@@ -37,13 +37,14 @@ FitResult deepest(std::string_view policy, Rules rules, std::int64_t batch) {
   const DeviceModel cost(find_device("k40c").rates());
   Setting setting = in_device("", policy, rules);
   setting.batch = batch;
-  FitProblem problem{{}, &find_policy(policy), &cost, setting.options, kMostResidualUnits};
-  problem.build = [&](std::int64_t n) {
+  const auto build = [&](std::int64_t n) {
     Workbench once;  // networks of a search are not asked for again
     const std::string name = with_unknown(kDeepModel, n);
     setting.model = name;
     return once.step(setting);
   };
+  FitProblem problem = fit_of_steps(build, find_policy(policy), cost, setting.options);
+  problem.most = kMostResidualUnits;
   return largest_fit(problem);
 }
 
@@ -65,8 +66,7 @@ Series depths_by_policy(Report& report) {
     series.rows.push_back(
         {policy, std::string(rules_name(rules)), fmt::format("{}", fit.size), fmt::format("{}", depth_of(fit)),
          fit.plan.plan ? fmt::format("{:.1f}", gibibytes(summarize(*fit.plan.plan).peak[Tier::host])) : "-",
-         fmt::format("{}", fit.plans),
-         fmt::format("{:.2f}", fit.build_seconds + fit.plan_seconds + fit.check_seconds)});
+         fmt::format("{}", fit.asked), fmt::format("{:.2f}", fit.seconds)});
   }
   return series;
 }

@@ -74,12 +74,11 @@ Planned Workbench::plan(const Setting& setting) {
 
 std::int64_t Workbench::largest_batch(Setting setting) {
   const DeviceModel cost(find_device(setting.device).rates());
-  FitProblem problem{{}, &find_policy(setting.policy), &cost, setting.options};
-  problem.build = [&](std::int64_t batch) {
+  const auto build = [&](std::int64_t batch) {
     setting.batch = batch;
     return step(setting);
   };
-  return largest_fit(problem).size;
+  return largest_fit(fit_of_steps(build, find_policy(setting.policy), cost, setting.options)).size;
 }
 
 }  // namespace tide::reproduce
