@@ -63,6 +63,26 @@ TEST(InputsAhead, HaveRoomForTheLargestVariant) {
   EXPECT_EQ(train(*small_first, 3), train(*large_first, 3));
 }
 
+// A larger budget leaves no less to the plan, though from some budget on there is room for a batch.
+TEST(InputsAhead, LeaveNoLessOfALargerBudget) {
+  const std::unique_ptr<Target> target = recording_target();
+  const BuildStep build = [&](const StepChoice& choice) {
+    return target->build(small_network(), step_options({kBatch, true}, options_for(0, false)), choice);
+  };
+  Bytes before;
+  int ahead = 0, not_ahead = 0;
+  for (std::int64_t memory = 1 << 12; memory < 1 << 21; memory += 512) {
+    PlannerOptions options;
+    options.memory[Tier::device] = Bytes(memory);
+    const Reserved reserved = reserve(*target, build, options);
+    EXPECT_GE(*reserved.planner.memory[Tier::device], before) << memory;
+    before = *reserved.planner.memory[Tier::device];
+    ++(reserved.sends_ahead ? ahead : not_ahead);
+  }
+  EXPECT_GT(ahead, 0);
+  EXPECT_GT(not_ahead, 0);
+}
+
 TEST(InputsAhead, StayWithinTheBudget) {
   for (const bool exact : {false, true})
     for (const std::int64_t sub_batch : {0, 2, 3}) {
