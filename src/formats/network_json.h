@@ -10,7 +10,7 @@
 // Layers may stand in any order; "split1:2" is the third output of split1. Every layer may
 // have "share" (use the parameters of that layer), "frozen" and "mirror". Windows are "kernel"
 // [height, width], "stride", "dilation" and "pad" [top, left, bottom, right]; what is left
-// out has the default of network/layer.h. Unknown fields are errors, not ignored.
+// out has the default of its kind (network/kinds/). Unknown fields are errors, not ignored.
 #pragma once
 
 #include <filesystem>

@@ -10,8 +10,8 @@
 //   - no two stays that the lanes allow to be alive together overlap in address,
 //     workspaces and copies in flight included;
 //   - every tier's budget holds to the byte;
-//   - persistent storages leave the step where they entered it, with their new value.
-// A plan is played twice in a row, because a training loop does.
+//   - persistent storages leave the step where they entered it, with their new value, so that the next step can
+//     follow.
 #pragma once
 
 #include <string>
