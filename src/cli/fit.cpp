@@ -105,10 +105,11 @@ Answer search(const FitArguments& arguments, const Target& target) {
     return is_whole ? std::move(found) : plan_on(target, policy, builder(size), answer.options);
   };
   // Libraries have algorithms of their own for some batches. And what a policy leaves in host memory is its own affair.
+  const bool grows = policy.floor_grows != nullptr && policy.floor_grows(answer.options.policy);
   const bool on_sheet = target.sheet() != nullptr, host_limited = answer.options.memory[Tier::host].has_value();
-  problem.grows = host_limited || (policy.floor_grows && on_sheet);
-  answer.is_largest = policy.floor_grows && on_sheet && !host_limited;
-  answer.why_not = host_limited ? " of host memory" : !policy.floor_grows ? "" : " on a backend";
+  problem.grows = host_limited || (grows && on_sheet);
+  answer.is_largest = grows && on_sheet && !host_limited;
+  answer.why_not = host_limited ? " of host memory" : !grows ? "" : " on a backend";
   problem.most = answer.depth ? kMostResidualUnits : kMostSamples;
   problem.progress = Progress(answer.depth ? "n =" : "batch");
   answer.fit = largest_fit(problem);

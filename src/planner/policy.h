@@ -29,7 +29,8 @@ struct Policy {
   double (*seconds_at_least)(const Step& step, const CostModel& cost, const PlanningContext& context) = nullptr;
   bool rests_parameters = false;  // whether it heeds PlanningContext::rest_in_host
   bool cuts = false;              // whether it cuts the batch by itself where it may
-  bool floor_grows = false;       // whether its floor is never smaller for a larger batch, on devices of data sheets
+  // Whether its floor is never smaller for a larger batch, on devices of data sheets; null: it may be.
+  bool (*floor_grows)(const PolicyOptions& options) = nullptr;
   bool tries_all_others = false;  // whether it is auto
   std::span<const PolicyOption> options = {};
 };

@@ -10,6 +10,7 @@
 #include "cost/device_model.h"
 #include "cost/devices.h"
 #include "plan/summary.h"
+#include "planner/policies/superneurons.h"
 #include "planner/policy.h"
 #include "planner/search/search.h"
 #include "step/build.h"
@@ -32,6 +33,12 @@ class Case {
     options_.fuse = random_() % 4 != 0;
     options_.optimizer.kind = static_cast<OptimizerKind>(random_() % 5);
     planner_.parameters = random_() % 3 == 0 ? Parameters::automatic : Parameters::device;
+    if (random_() % 3 == 0) {
+      auto& superneurons = planner_.policy.set<SuperneuronsOptions>();
+      superneurons.recompute = static_cast<Recompute>(random_() % 4);
+      superneurons.cache = random_() % 2 == 0;
+      superneurons.replacement = static_cast<Replacement>(random_() % 4);
+    }
     if (random_() % 4 == 0) planner_.memory[Tier::host] = Bytes(1 + static_cast<std::int64_t>(random_() % (4U << 20)));
   }
 
@@ -129,7 +136,7 @@ class Case {
     batches.push_back(batches.front() + 1);
     std::ranges::sort(batches);
     for (const Policy& policy : policies()) {
-      if (!policy.floor_grows) continue;
+      if (!policy.floor_grows || !policy.floor_grows(planner_.policy)) continue;
       Bytes before;
       for (const std::int64_t batch : batches) {
         const Bytes floor = search_floor(policy, builder(batch), cost_, planner_).floor[Tier::device];

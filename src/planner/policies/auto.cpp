@@ -118,8 +118,8 @@ class WholePlans {
     if (!own_.memory[Tier::device] || !can_be_faster()) return;
     consider_joint();
     if (!is_large(step_.merged())) consider_runtimes();
-    // Where everything fits that can.
-    if (own_.others_apart) return;
+    // Where everything fits that can; without a cache it would not.
+    if (own_.others_apart && own_.policy.get<SuperneuronsOptions>().cache) return;
     PlanningContext cached = own_;
     cached.policy.set<SuperneuronsOptions>().cache = true;
     keeper_.consider("superneurons", [&] { return plan_superneurons(step_.apart(), step_.cost(), cached); });
@@ -241,7 +241,7 @@ Policy auto_policy() {
           .rank = 14,
           .rests_parameters = true,
           .cuts = true,
-          .floor_grows = true,
+          .floor_grows = [](const PolicyOptions&) { return true; },
           .tries_all_others = true};
 }
 

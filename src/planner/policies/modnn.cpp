@@ -160,7 +160,7 @@ Policy modnn_policy() {
           .plan = plan_modnn,
           .rank = 9,
           .cuts = true,
-          .floor_grows = true,
+          .floor_grows = [](const PolicyOptions&) { return true; },
           .options = kModnnFlags};
 }
 

@@ -212,7 +212,7 @@ Policy superneurons_policy() {
           .plan = plan_superneurons,
           .rank = 6,
           .rests_parameters = true,
-          .floor_grows = true,
+          .floor_grows = [](const PolicyOptions& options) { return options.get<SuperneuronsOptions>().cache; },
           .options = kSuperneuronsFlags};
 }
 
