@@ -37,14 +37,20 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContex
       samples = std::min(samples - 1, rounds(batch, more));
     }
   }
-  if (keeper.found() && context.floor_is_known) return std::move(keeper).take();
-  // The floor is the same whether there is a plan or not.
+  constexpr PolicyFunction kSmallest = plan_either<Algorithms::smallest>;
+  // Gradients that are added up may take more than larger batches do.
+  if (!keeper.found() && cuts) keeper.consider("the whole batch", [&] { return kSmallest(step, cost, context); });
+  PlanResult result = std::move(keeper).take();
+  if (result.plan && context.floor_is_known) return result;
+  // The floor is that of what is tried at every budget, whether there is a plan or not.
   PlanningContext least = context;
   least.memory[Tier::device] = Bytes();
-  constexpr PolicyFunction kSmallest = plan_either<Algorithms::smallest>;
-  if (cuts) keeper.consider("the floor, cut", [&] { return plan_rounds(kSmallest, step, 1, cost, least); });
-  keeper.consider("the floor", [&] { return kSmallest(step, cost, least); });
-  return std::move(keeper).take();
+  Keeper floors(cost);
+  if (cuts) floors.consider("the floor, cut", [&] { return plan_rounds(kSmallest, step, 1, cost, least); });
+  floors.consider("the floor", [&] { return kSmallest(step, cost, least); });
+  result.floor[Tier::device] = floors.floor();
+  result.bottleneck_task = floors.best().bottleneck_task;
+  return result;
 }
 
 double vdnn_plus_at_least(const Step& step, const CostModel& cost, const PlanningContext& context) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <future>
 #include <limits>
 #include <set>
@@ -45,8 +44,9 @@ class LeastSeconds {
     while (seconds < known && !least_.compare_exchange_weak(known, seconds)) {
     }
   }
-  // What a plan has to be faster than: not slower than that of another search.
-  [[nodiscard]] double of_others() const { return std::nextafter(least_.load(), kNever); }
+  // What a plan has to be faster than so as not to be slower than that of another search. Bounds are not exact to the
+  // last bit.
+  [[nodiscard]] double of_others() const { return least_.load() * (1 + 1e-9); }
 
  private:
   std::atomic<double> least_ = kNever;
