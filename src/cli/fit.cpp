@@ -1,8 +1,12 @@
 // tide fit: how large a batch, or how deep a network, a budget holds.
 #include "report/fit.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/size_text.h"
 #include "base/stopwatch.h"
@@ -46,9 +50,10 @@ PlannerOptions options_of(const FitArguments& arguments, const Target& target) {
 
 struct Answer {
   FitResult fit;
-  bool depth = false;        // what was searched: the unknown number of a model, or the batch
-  bool is_largest = false;   // no larger one fits: needs are known to grow
-  std::string_view why_not;  // where larger ones may fit
+  bool depth = false;             // what was searched: the unknown number of a model, or the batch
+  bool is_largest = false;        // no larger one fits: needs are known to grow
+  std::string_view why_not;       // where larger ones may fit
+  bool keeps_parameters = false;  // on the device, unasked
   PlannerOptions options;
   std::int64_t batch = 0;
   std::string model;
@@ -58,17 +63,26 @@ struct Answer {
 class Progress {
  public:
   explicit Progress(std::string_view what) : what_(what) {}
-  void operator()(std::int64_t size, bool fits) {
-    constexpr double kPatience = 2;  // seconds
-    if (watch_.seconds() - told_ < kPatience) return;
-    told_ = watch_.seconds();
-    fmt::print(stderr, "tide: after {:.0f} s: {} {} {}\n", told_, what_, size, fits ? "fits" : "does not fit");
+  void at(std::int64_t size, std::int64_t fits) {
+    const std::lock_guard lock(mutex_);
+    size_ = size;
+    fits_ = fits;
   }
 
  private:
+  void tell(const std::stop_token& stop) {
+    constexpr std::chrono::seconds kPatience(3);
+    std::unique_lock lock(mutex_);
+    while (!stopped_.wait_for(lock, stop, kPatience, [] { return false; }) && !stop.stop_requested())
+      fmt::print(stderr, "tide: after {:.0f} s: {} {} fits, {} is looked at\n", watch_.seconds(), what_, fits_, size_);
+  }
+
   std::string_view what_;
   Stopwatch watch_;
-  double told_ = 0;
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::int64_t size_ = 1, fits_ = 0;
+  std::jthread thread_{[this](const std::stop_token& stop) { tell(stop); }};
 };
 
 // Planned as `tide plan` does it.
@@ -77,9 +91,12 @@ Answer search(const FitArguments& arguments, const Target& target) {
   answer.options = options_of(arguments, target);
   answer.depth = has_unknown(arguments.model.model);
   // With all the host memory there is for parameters, nothing would bound the depth.
-  if (answer.depth && !answer.options.memory[Tier::host] && answer.options.parameters == Parameters::automatic)
-    answer.options.parameters = Parameters::device;
+  answer.keeps_parameters =
+      answer.depth && !answer.options.memory[Tier::host] && answer.options.parameters == Parameters::automatic;
+  if (answer.keeps_parameters) answer.options.parameters = Parameters::device;
   const Policy& policy = find_policy(arguments.planner.policy);
+  if (!answer.depth && policy.cuts && allowed_by(answer.options.batch) != Numerics::identical)
+    throw Error("in sub-batches any batch fits that one sample does; leave out --allow and the like for a whole one");
   const NetworkPtr network = answer.depth ? nullptr : arguments.model.load();
   const auto builder = [&](std::int64_t size) -> BuildStep {
     StepOptions options = arguments.step.options(true);
@@ -111,7 +128,8 @@ Answer search(const FitArguments& arguments, const Target& target) {
   answer.is_largest = grows && on_sheet && !host_limited;
   answer.why_not = host_limited ? " of host memory" : !grows ? "" : " on a backend";
   problem.most = answer.depth ? kMostResidualUnits : kMostSamples;
-  problem.progress = Progress(answer.depth ? "n =" : "batch");
+  Progress progress(answer.depth ? "n =" : "batch");
+  problem.progress = [&](std::int64_t size, std::int64_t fits) { progress.at(size, fits); };
   answer.fit = largest_fit(problem);
   answer.batch = answer.depth ? arguments.step.batch : answer.fit.size;
   answer.model = answer.depth ? with_unknown(arguments.model.model, std::max<std::int64_t>(answer.fit.size, 1))
@@ -171,6 +189,9 @@ void print_text(const FitArguments& arguments, const Answer& answer, const PlanS
                format_size(fit.beyond.floor[Tier::device]), fit.beyond.bottleneck_task);
   else
     fmt::print("  one more         {}\n", infeasible_text(fit.beyond, arguments.planner.policy, answer.options));
+  if (answer.keeps_parameters)
+    fmt::print(
+        "  parameters       on the device: in host memory without a limit any depth would fit; see --host-memory\n");
   if (!answer.is_largest)
     fmt::print("  still larger     may fit: what {} needs{} does not always grow with the size\n",
                arguments.planner.policy, answer.why_not);
@@ -182,8 +203,9 @@ int run(const FitArguments& arguments) {
   const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
   const Answer answer = search(arguments, *target);
   if (answer.fit.size == 0) {
-    fmt::print(stderr, "tide: {} at {}: {}\n", arguments.model.model, answer.depth ? "n = 1" : "batch 1",
-               infeasible_text(answer.fit.plan, arguments.planner.policy, answer.options));
+    fmt::print(stderr, "tide: {} at {}: {}{}\n", arguments.model.model, answer.depth ? "n = 1" : "batch 1",
+               infeasible_text(answer.fit.plan, arguments.planner.policy, answer.options),
+               answer.keeps_parameters ? "; with --host-memory SIZE, parameters may rest there" : "");
     return kInfeasible;
   }
   const PlanSummary summary = summarize(*answer.fit.plan.plan);

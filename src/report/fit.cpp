@@ -66,10 +66,10 @@ class Search {
   }
 
   bool ask(std::int64_t size) {
+    if (problem_.progress) problem_.progress(size, fits_.size);
     PlanResult result = by_floor_ ? problem_.floor(size) : problem_.plan(size);
     ++fit_.asked;
     const bool fits = within(result);
-    if (problem_.progress) problem_.progress(size, fits);
     if (fits) {
       before_ = fits_;
       fits_ = point(size, result);

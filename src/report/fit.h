@@ -19,8 +19,8 @@ struct FitProblem {
   PerTier<std::optional<Bytes>> memory = {};  // the budgets
   bool grows = true;                          // no size needs less than a smaller one
   std::int64_t most = kMostSamples;           // sizes beyond are not asked for
-  // Told of each size that was asked for.
-  std::function<void(std::int64_t size, bool fits)> progress = {};
+  // Told of each size before it is asked for, and of the largest so far that fits.
+  std::function<void(std::int64_t size, std::int64_t fits)> progress = {};
 };
 
 // Every size a step that is planned as it is.
