@@ -6,6 +6,14 @@
 
 namespace {
 
+// An unset variable of a shell is no value.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator is_given(
+      [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
+  for (CLI::Option* const option : app.get_options())
+    if (option->get_items_expected_max() > 0) option->check(is_given);
+}
+
 int run(int argc, char** argv) {
   CLI::App root{"Tidepool trains a neural network inside whatever device memory it is given.", "tide"};
   root.require_subcommand(1);
@@ -19,6 +27,7 @@ int run(int argc, char** argv) {
       tide::compare_command(root), tide::fit_command(root),     tide::reproduce_command(root),
       tide::profile_command(root), tide::summary_command(root), tide::models_command(root),
       tide::devices_command(root), tide::doctor_command(root)};
+  for (const tide::Command& command : commands) refuse_empty_values(*command.app);
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

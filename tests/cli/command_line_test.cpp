@@ -264,4 +264,27 @@ TEST_F(CommandLine, AnInterruptSavesTheCheckpoint) {
   EXPECT_EQ(tide("eval digits --backend reference --batch 16 --validation 0.02 --resume " + checkpoint).code, 0);
 }
 
+// The floor of sub-batches is made of what is tried at every budget.
+TEST_F(CommandLine, TheFloorOfSubBatchesIsEnough) {
+  const std::string common = "plan alexnet --batch 37 --policy vdnn+ --allow reordered --device k40c --json --memory ";
+  const auto floor = json::parse(tide(common + "1KiB").out)["floor_bytes"].get<std::int64_t>();
+  EXPECT_EQ(tide(common + std::to_string(floor)).code, 0);
+  EXPECT_EQ(tide(common + std::to_string(floor - 1)).code, 2);
+}
+
+// Its own plans and those of the other policies race each other.
+TEST_F(CommandLine, ThePlanIsTheSameEveryTime) {
+  const auto plan = [this] {
+    return json::parse(tide("plan digits --memory 2MiB --json").out)["peak_bytes"].get<std::int64_t>();
+  };
+  const std::int64_t first = plan();
+  for (int k = 0; k < 10; ++k) EXPECT_EQ(plan(), first);
+}
+
+TEST_F(CommandLine, EmptyValuesAreRefused) {
+  for (const char* option : {"--memory", "--threads", "--device", "--save", "--batch", "--replacement"})
+    expect_failure(std::string("plan digits ") + option + " ''", 1, {option, "empty"});
+  expect_failure("eval digits --resume ''", 1, {"--resume", "empty"});
+}
+
 }  // namespace

@@ -59,6 +59,16 @@ TEST(FitCommand, LooksBehindASizeThatDoesNotFit) {
   EXPECT_NE(text.find("still larger"), std::string::npos) << text;
 }
 
+TEST(FitCommand, SubBatchesHaveNoLargestBatch) {
+  expect_refusal("fit lenet --memory 9MiB --device h200 --allow reordered", 1, {"sub-batches", "--allow"});
+}
+
+TEST(FitCommand, SaysWhereParametersStay) {
+  const ProgramRun run = run_tide("fit 'resnet:1,1,?,1' --batch 2 --memory 300MiB --device titan-x --policy liveness");
+  EXPECT_NE(run.out.find("parameters       on the device"), std::string::npos) << run.out;
+  expect_refusal("fit 'resnet:1,1,?,1' --batch 2 --memory 30MiB --device titan-x", 2, {"n = 1", "--host-memory"});
+}
+
 TEST(FitCommand, HostMemoryThatIsLimitedCounts) {
   const std::string common = "resnet18 --device titan-x --memory 300MiB";
   const auto batch = [&](const std::string& more) {
