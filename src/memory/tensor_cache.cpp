@@ -6,6 +6,21 @@
 #include "base/error.h"
 
 namespace tide {
+namespace {
+
+// The first from there on whose rank is at least that, or the end.
+std::size_t first_at_least(std::span<const std::int64_t> ranks, std::size_t at, std::int64_t rank) {
+  constexpr std::size_t kAtOnce = 16;
+  for (; at + kAtOnce <= ranks.size(); at += kAtOnce) {
+    int any = 0;
+    for (const std::int64_t each : ranks.subspan(at, kAtOnce)) any |= static_cast<int>(each >= rank);
+    if (any != 0) break;
+  }
+  while (at < ranks.size() && ranks[at] < rank) ++at;
+  return at;
+}
+
+}  // namespace
 
 TensorCache::TensorCache(Bytes capacity, Replacement replacement, std::size_t keys)
     : capacity_(capacity.count()), replacement_(replacement), entries_(keys), gaps_{capacity_} {}
@@ -73,18 +88,6 @@ std::int64_t TensorCache::rank(const Entry& entry) const {
 void TensorCache::set_next_use(Key key, std::int64_t position) {
   entries_[key].next_use = position;
   rank_anew(key);
-}
-
-// The first from there on whose rank is at least that, or the end.
-static std::size_t first_at_least(std::span<const std::int64_t> ranks, std::size_t at, std::int64_t rank) {
-  constexpr std::size_t kAtOnce = 16;
-  for (; at + kAtOnce <= ranks.size(); at += kAtOnce) {
-    int any = 0;
-    for (const std::int64_t each : ranks.subspan(at, kAtOnce)) any |= static_cast<int>(each >= rank);
-    if (any != 0) break;
-  }
-  while (at < ranks.size() && ranks[at] < rank) ++at;
-  return at;
 }
 
 std::optional<std::size_t> TensorCache::dearest_of_cheapest(std::int64_t wanted, std::int64_t rank) const {

@@ -236,7 +236,7 @@ class Search {
     return std::move(keeper).take();
   }
 
-  // What is left of it.
+  // The best of all rungs.
   struct Found {
     PlanResult result;
     Bytes rung;  // of the plan
