@@ -50,6 +50,11 @@ PlanResult plan_vdnn_plus(Step step, const CostModel& cost, const PlanningContex
   floors.consider("the floor", [&] { return kSmallest(step, cost, least); });
   result.floor[Tier::device] = floors.floor();
   result.bottleneck_task = floors.best().bottleneck_task;
+  // Which sizes between the two are tried depends on the budget: that one of them takes less does not count.
+  if (context.memory[Tier::device] && *context.memory[Tier::device] < floors.floor()) {
+    result.plan.reset();
+    result.seconds.reset();
+  }
   return result;
 }
 
