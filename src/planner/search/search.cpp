@@ -236,7 +236,7 @@ class Search {
     return std::move(keeper).take();
   }
 
-  // The best of all rungs.
+  // What one of two searches over all rungs found.
   struct Found {
     PlanResult result;
     Bytes rung;  // of the plan
@@ -312,11 +312,10 @@ class Search {
                       Keeper& keeper) {
     if (!is_other(policy, asked)) return false;
     Search other(policy, cost_);
-    other.steps_ = steps_;
     PlanningContext context = asked;
+    other.begin(*steps_, context);
     const Rungs rungs = other.rungs(context);
     if (!rungs.contains(rung)) return false;
-    context.cut = [&](std::int64_t samples, Part part) { return steps_->cut({other.limit_, samples, part}); };
     context.memory[Tier::device] = std::min(*asked.memory[Tier::device], rungs.above(rung) - asked.reserved - Bytes(1));
     const bool cut = policy.cuts && may_cut(whole(), context);
     const double to_beat = keeper.to_beat(least.of_others());
