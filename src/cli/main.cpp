@@ -9,7 +9,10 @@ namespace {
 // An unset variable of a shell is no value.
 void refuse_empty_values(CLI::App& app) {
   const CLI::Validator is_given(
-      [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
+      [](const std::string& text) {
+        return text.empty() ? std::string("the value is empty; give one, or leave the option out") : std::string();
+      },
+      "");
   for (CLI::Option* const option : app.get_options())
     if (option->get_items_expected_max() > 0) option->check(is_given);
 }

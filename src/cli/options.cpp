@@ -44,13 +44,6 @@ Bytes all_memory(const Target& target) {
   return all;
 }
 
-// An empty text is a variable of the shell that is not set: no limit is not what was meant.
-const std::string& given(std::string_view option, const std::string& text) {
-  if (text.empty())
-    throw Error("{} is empty; give a size, such as 12GiB, or leave the option out for no limit", option);
-  return text;
-}
-
 Bytes device_budget(const std::string& text, const Target& target) {
   if (text == "device") return all_memory(target);
   if (text.starts_with(kTotal)) return beside_libraries(text, target);
@@ -101,11 +94,10 @@ void BudgetArguments::add_to(CLI::App& app) {
 
 PerTier<std::optional<Bytes>> BudgetArguments::resolve(const Target& target) const {
   PerTier<std::optional<Bytes>> budgets;
-  if (memory) budgets[Tier::device] = device_budget(given("--memory", *memory), target);
+  if (memory) budgets[Tier::device] = device_budget(*memory, target);
   if (host_memory)
-    budgets[Tier::host] =
-        *host_memory == "auto" ? less_a_tenth(free_memory()) : parse_size(given("--host-memory", *host_memory));
-  if (disk_memory) budgets[Tier::disk] = parse_size(given("--disk-memory", *disk_memory));
+    budgets[Tier::host] = *host_memory == "auto" ? less_a_tenth(free_memory()) : parse_size(*host_memory);
+  if (disk_memory) budgets[Tier::disk] = parse_size(*disk_memory);
   return budgets;
 }
 
