@@ -23,13 +23,14 @@ std::string_view role_name(Role role) {
                                                         "first_moment",
                                                         "second_moment",
                                                         "gradient",
-                                                        "norm"};
+                                                        "norm",
+                                                        "moments"};
   static_assert(!kNames.back().empty());
   return kNames[static_cast<std::size_t>(role)];
 }
 
 std::string_view access_name(Access access) {
-  constexpr std::array<std::string_view, kAccesses> kNames{"read", "write", "accumulate"};
+  constexpr std::array<std::string_view, kAccesses> kNames{"read", "write", "accumulate", "add"};
   return kNames[static_cast<std::size_t>(access)];
 }
 

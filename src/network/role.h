@@ -29,16 +29,18 @@ enum class Role : std::uint8_t {
   second_moment,  // optimizer state
   gradient,       // update and norm: the parameter's gradient
   norm,           // of all gradients, for clipping: f32 {sum of squares}
+  moments,        // of batch norm over parts of a batch: of each, two numbers for each channel
 };
-inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::norm) + 1;
+inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::moments) + 1;
 [[nodiscard]] std::string_view role_name(Role role);
 
 enum class Access : std::uint8_t {
   read,
   write,       // the whole tensor is made; what was there before does not matter
   accumulate,  // added to what earlier tasks of this step wrote
+  add,         // the same, in a part of the tensor: what accumulates a part writes a further one
 };
-inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::accumulate) + 1;
+inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::add) + 1;
 [[nodiscard]] std::string_view access_name(Access access);
 
 // What a layer uses a parameter as. Statistics are kept, not trained.

@@ -1,13 +1,27 @@
 #include "step/assembler.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "step/fuse.h"
 
 namespace tide {
 
-StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : network_(std::move(network)) {
+namespace {
+
+// Parts of the global batch are sub-batches of the ranks' own; without gradients samples do not meet.
+StepOptions with_parts(StepOptions options) {
+  if (!options.training) options.ranks.parts = 0;
+  if (options.ranks.parts > 0 && options.sub_batch == 0)
+    options.sub_batch = checked_multiply(options.batch, options.ranks.count) / options.ranks.parts;
+  return options;
+}
+
+}  // namespace
+
+StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& given) : network_(std::move(network)) {
+  const StepOptions options = with_parts(given);
   if (options.batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", options.batch);
   if (options.batch > kMostSamples)
     throw Error("batch {} is too large: sizes would overflow; at most {} samples are possible", options.batch,
@@ -23,6 +37,17 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   if (options.rules == Rules::superneurons && options.fuse)
     throw Error(
         "layers are not fused under the rules superneurons, which count them one by one; use the rules minimal");
+  if (options.ranks.count < 1) throw Error("{} ranks are not possible", options.ranks.count);
+  if (options.ranks.parts > 0) {
+    const std::int64_t all = checked_multiply(options.batch, options.ranks.count), parts = options.ranks.parts;
+    if (parts % options.ranks.count != 0 || all % parts != 0 ||
+        !std::has_single_bit(static_cast<std::uint64_t>(parts / options.ranks.count)))
+      throw Error("{} samples on {} ranks cannot be cut into {} equal parts, 1, 2, 4 ... on each", all,
+                  options.ranks.count, parts);
+    if (options.sub_batch != 0 && options.sub_batch != all / parts)
+      throw Error("a batch that is cut into {} parts cannot be cut into others", parts);
+  }
+  if (options.ranks.bucket.count() < 1) throw Error("a bucket has at least 1 byte");
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
     throw Error("layer outputs are stored as fp32 or bf16");
   if (options.rules == Rules::superneurons) network_ = std::make_shared<Network>(insert_forks(*network_));
@@ -44,8 +69,8 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
   const std::size_t layers = network_->layers.size();
   number_.resize(layers, 0);
   needs_.resize(layers, false);
-  metrics_.resize(layers);
   make_chunks();
+  metrics_.resize(layers * chunks_.size());
   statistics_.resize(layers);
 
   const std::vector<LayerId> order = execution_order(*network_);
@@ -53,6 +78,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
     if (kind_of(id).numbered) number_[id.index()] = ++step_.layer_steps;
   make_persistent_tensors();
   find_gradient_needs();
+  if (is_shared()) make_buckets();
   if (options.part != Part::whole) make_persistent_gradients();
   if (options.part == Part::update) {
     update_all();
@@ -62,7 +88,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& options) : n
     else
       run_whole(order);
     if (options.training && options.part == Part::whole) {
-      if (options.optimizer.clip_norm > 0) update_all();
+      if (options.optimizer.clip_norm > 0 || is_shared()) update_all();
       update_together(TensorId());
     }
   }
@@ -112,7 +138,8 @@ TensorId StepAssembler::successor(TensorId old) {
   Tensor tensor = step_.tensor(old);
   step_.tensors.push_back(tensor);
   const TensorId result(step_.tensors.size() - 1);
-  step_.storages[tensor.storage.index()].exit = result;
+  Storage& storage = step_.storages[tensor.storage.index()];
+  if (storage.persistent) storage.exit = result;
   return result;
 }
 
@@ -207,6 +234,18 @@ void StepAssembler::make_persistent_tensors() {
 
 // What rounds add up and the update reads.
 void StepAssembler::make_persistent_gradients() {
+  if (is_shared()) {
+    for (Bucket& bucket : buckets_) {
+      make_bucket_tensor(bucket);
+      Storage& storage = step_.storages[storage_of(bucket.tensor).index()];
+      storage.persistent = true;
+      storage.exit = bucket.tensor;
+      if (step_.options.part != Part::first_round) storage.entry = bucket.tensor;
+      for (const ParameterId id : bucket.parameters)
+        parameters_[id.index()].written = step_.options.part == Part::later_round;
+    }
+    return;
+  }
   for (const Layer& current : network_->layers) {
     if (!trains(current)) continue;
     for (const auto& [role, id] : current.parameters) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <optional>
 
 #include "network/kind.h"
@@ -41,14 +42,36 @@ class StepAssembler {
   [[nodiscard]] Step finish() &&;
 
  private:
+  // A gradient of one chunk.
+  struct Leaf {
+    TensorId tensor;
+    std::int32_t arrived = 0;
+  };
+  // Of a batch norm, of this rank's chunks.
+  struct Moments {
+    TensorId own;
+    std::size_t begun_by = 0;  // as Bucket's
+  };
   // A value's gradient so far, and what is known about it.
   struct ParameterState {
     TensorId value;  // before the update
     TensorId first_moment, second_moment;
-    TensorId gradient;                       // invalid until its first contribution, unless it persists
-    bool written = false;                    // whether something is in it to add to
-    std::int32_t expected = 0, arrived = 0;  // layers that use it in backward: all, and through so far
-    LayerId layer;                           // the first that uses it, for names
+    TensorId gradient;  // invalid until its first contribution, unless it persists
+    ViewId view;        // of the gradient in its bucket, where there are several ranks
+    std::size_t bucket = 0;
+    std::vector<Leaf> leaves;                              // by chunk, where gradients are made part by part
+    std::map<std::pair<int, std::size_t>, TensorId> tree;  // by level and number of the parent: a node that waits
+    bool written = false;                                  // whether something is in it to add to
+    std::int32_t expected = 0, arrived = 0;                // layers that use it in backward: all, and through so far
+    LayerId layer;                                         // the first that uses it, for names
+  };
+
+  // Gradients that are summed over the ranks together.
+  struct Bucket {
+    std::vector<ParameterId> parameters;
+    std::size_t missing = 0;   // parameters whose gradients are not complete
+    TensorId tensor;           // with the gradients of this rank, later with those of all
+    std::size_t begun_by = 0;  // task that writes its first part, from 1; 0: none yet
   };
 
   // Tables (assembler.cpp).
@@ -108,8 +131,32 @@ class StepAssembler {
   [[nodiscard]] bool sums_gradients(Value value) const;
   // Adds to the gradient of a value: takes `gradient` as it is, or sums.
   void contribute(Value value, TensorId gradient, LayerId from);
-  TensorId parameter_gradient(ParameterId parameter, Role role, LayerId layer, Access& access);
+  // What a task makes of a parameter's gradient.
+  NewOperand parameter_gradient(ParameterId parameter, Role role, LayerId layer);
   void arrive(ParameterId parameter);
+  // reductions.cpp: several ranks
+  [[nodiscard]] bool is_shared() const { return step_.options.ranks.count > 1 && step_.options.training; }
+  // parts.cpp: parts of the global batch
+  [[nodiscard]] bool in_parts() const { return step_.options.ranks.parts > 0; }
+  [[nodiscard]] std::size_t chunk_index() const { return static_cast<std::size_t>(chunk_ - chunks_.data()); }
+  NewOperand leaf_gradient(ParameterId parameter, Role role, LayerId id);
+  NewOperand whole_gradient(ParameterId parameter, Role role, LayerId id);
+  void arrive_at_leaf(ParameterId parameter);
+  void add_to_tree(ParameterId parameter, int level, std::size_t index, TensorId tensor);
+  TensorId new_moments(LayerId id, std::int64_t parts);
+  NewOperand moments_row(LayerId id, Role role, std::int64_t first, std::int64_t count);
+  TensorId gather_moments(LayerId id);
+  void part_statistics(LayerId id);
+  void finish_statistics(LayerId id);
+  void part_sums(LayerId id);
+  void finish_sums(LayerId id, bool spreads);
+
+  void make_buckets();
+  void make_bucket_tensor(Bucket& bucket);
+  NewOperand bucket_part(ParameterId parameter, Role role);
+  void complete(ParameterId parameter);
+  void reduce(Bucket& bucket);
+  void update_reduced(std::size_t buckets, TensorId norm);  // the first so many
   // updates.cpp
   void update(ParameterId parameter, TensorId norm);
   void update_together(TensorId norm);  // those that wait
@@ -144,11 +191,14 @@ class StepAssembler {
   std::vector<std::int32_t> number_;  // by layer: its forward step
   std::vector<bool> needs_;           // by layer: something at or before it is trained
   std::vector<ParameterState> parameters_;
-  std::vector<TensorId> metrics_;                     // by layer
+  std::vector<Bucket> buckets_;
+  std::size_t reduced_ = 0, updated_ = 0;             // buckets
+  std::vector<TensorId> metrics_;                     // by layer, and by chunk in parts
   std::vector<std::vector<SavedTensor>> statistics_;  // by layer: as they are before the step
   // Exact batch norm: by layer, how many batch norms are on the longest way to it, and the sums of backward.
   std::vector<std::int32_t> level_;
   std::vector<TensorId> scale_sums_, shift_sums_;
+  std::vector<Moments> moments_;  // by layer, of the pass at work
 };
 
 }  // namespace tide

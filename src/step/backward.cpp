@@ -28,24 +28,20 @@ void StepAssembler::contribute(Value value, TensorId gradient, LayerId from) {
   sum = total;
 }
 
-TensorId StepAssembler::parameter_gradient(ParameterId parameter, Role role, LayerId id, Access& access) {
-  ParameterState& state = parameters_[parameter.index()];
-  access = state.written ? Access::accumulate : Access::write;
-  state.written = true;
-  if (!state.gradient.valid()) {
-    const Shape& shape = network_->parameters[parameter.index()].shape;
-    state.gradient = new_tensor(TensorClass::parameter_gradient, shape, id, role);
-    step_.tensors.back().parameter = parameter;
-  }
-  return state.gradient;
+NewOperand StepAssembler::parameter_gradient(ParameterId parameter, Role role, LayerId id) {
+  return in_parts() && chunks_.size() > 1 ? leaf_gradient(parameter, role, id) : whole_gradient(parameter, role, id);
 }
 
 void StepAssembler::arrive(ParameterId parameter) {
   // Only when the last layer that uses the parameter is through, frozen ones included:
   // their backward still reads the old value.
+  if (in_parts()) arrive_at_leaf(parameter);
   ParameterState& state = parameters_[parameter.index()];
-  const bool at_once = step_.options.optimizer.clip_norm == 0 && step_.options.part == Part::whole;
-  if (++state.arrived == state.expected && state.gradient.valid() && at_once) update(parameter, TensorId());
+  if (++state.arrived < state.expected || !state.gradient.valid() || step_.options.part != Part::whole) return;
+  if (is_shared())
+    complete(parameter);
+  else if (step_.options.optimizer.clip_norm == 0)
+    update(parameter, TensorId());
 }
 
 void StepAssembler::backward(LayerId id) {

@@ -44,12 +44,8 @@ void StepAssembler::backward_fused(LayerId id) {
     operands.push_back({Role::dx, second_dx, Access::write, 1});
   }
   if (trains(current)) {
-    for (const LayerParameter& parameter : current.parameters) {
-      const Role role = gradient_role(parameter.role);
-      Access access{};
-      const TensorId gradient = parameter_gradient(parameter.id, role, id, access);
-      operands.push_back({role, gradient, access});
-    }
+    for (const LayerParameter& parameter : current.parameters)
+      operands.push_back(parameter_gradient(parameter.id, gradient_role(parameter.role), id));
   }
   if (std::none_of(operands.begin(), operands.end(), [](const NewOperand& o) { return o.access != Access::read; })) {
     // Frozen, on top of nothing that is trained: only the second input's gradient goes on.

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "step/step.h"
+#include "step/buckets.h"
 
 namespace tide {
 
@@ -14,7 +14,8 @@ std::string_view class_name(TensorClass tensor_class) {
 
 std::string_view kind_name(TaskKind kind) {
   constexpr std::array<std::string_view, kTaskKinds> kNames{
-      "forward", "replay", "backward", "backward-data", "backward-weights", "sum-gradients", "norm", "update"};
+      "forward", "replay", "backward", "backward-data", "backward-weights", "sum-gradients", "norm",
+      "update",  "reduce", "scatter",  "gather"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -34,15 +35,23 @@ std::string task_name(const Step& step, TaskId id) {
   const Task& task = step.task(id);
   if (task.kind == TaskKind::norm) return "gradient norm";
   const std::string& layer = step.layer_names[task.layer.index()];
+  const TensorId first = step.operands_of(task).front().tensor;
+  if (is_collective(task.kind)) return fmt::format("{} {}", tensor_name(step, first), kind_name(task.kind));
   if (task.kind == TaskKind::update) {
     // A layer has several parameters: say which.
-    return fmt::format("{} update {}", layer, role_name(step.tensor(step.operands_of(task).front().tensor).role));
+    const Operand& gradient = step.operands_of(task).front();
+    const Role role = step.tensor(first).role;
+    if (!gradient.view.valid()) return fmt::format("{} update {}", layer, role_name(role));
+    for (const Operand& operand : step.operands_of(task))
+      if (operand.role == Role::weight)
+        return fmt::format("{} update {}", layer, role_name(step.tensor(operand.tensor).role));
   }
   return fmt::format("{} {}", layer, kind_name(task.kind));
 }
 
 std::string tensor_name(const Step& step, TensorId id) {
   const Tensor& tensor = step.tensor(id);
+  if (is_bucket(tensor)) return fmt::format("bucket{}", tensor.index);
   const std::string_view layer =
       tensor.layer.valid() ? std::string_view(step.layer_names[tensor.layer.index()]) : "step";
   if (tensor.index == 0) return fmt::format("{}.{}", layer, role_name(tensor.role));

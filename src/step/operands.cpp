@@ -61,7 +61,8 @@ void StepAssembler::add_read(LayerId id, Role role, std::vector<NewOperand>& ope
     case Role::first_moment:
     case Role::second_moment:
     case Role::gradient:
-    case Role::norm: break;
+    case Role::norm:
+    case Role::moments: break;
   }
   throw Error("a task of {} cannot read operand '{}'; mend the table of its kind", current.name, role_name(role));
 }
@@ -79,9 +80,7 @@ void StepAssembler::add_written(LayerId id, const OperandRow& row, std::vector<N
     case Role::d_bias:
       for (const LayerParameter& parameter : current.parameters) {
         if (gradient_role(parameter.role) != row.role || !trains(current)) continue;
-        Access access{};
-        const TensorId gradient = parameter_gradient(parameter.id, row.role, id, access);
-        operands.push_back({row.role, gradient, access});
+        operands.push_back(parameter_gradient(parameter.id, row.role, id));
       }
       return;
     case Role::mean:
@@ -100,7 +99,8 @@ void StepAssembler::add_written(LayerId id, const OperandRow& row, std::vector<N
     case Role::first_moment:
     case Role::second_moment:
     case Role::gradient:
-    case Role::norm: break;
+    case Role::norm:
+    case Role::moments: break;
   }
   throw Error("a task of {} cannot write operand '{}'; mend the table of its kind", current.name, role_name(row.role));
 }
@@ -120,10 +120,12 @@ void StepAssembler::add_input_gradients(LayerId id, const OperandRow& row, std::
 }
 
 void StepAssembler::add_metric(LayerId id, std::vector<NewOperand>& operands) {
-  TensorId& metric = metrics_[id.index()];
+  // In parts each has its own: the host adds them up.
+  const std::size_t chunk = in_parts() ? chunk_index() : 0;
+  TensorId& metric = metrics_[id.index() + chunk * network_->layers.size()];
   const Access access = metric.valid() ? Access::accumulate : Access::write;
   if (!metric.valid()) {
-    metric = new_tensor(TensorClass::metric, Shape{2}, id, Role::metric);
+    metric = new_tensor(TensorClass::metric, Shape{2}, id, Role::metric, static_cast<std::int32_t>(chunk));
     Storage& storage = step_.storages[storage_of(metric).index()];
     storage.persistent = true;  // the host reads it after the step
     storage.exit = metric;

@@ -35,8 +35,11 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
       for (const LayerId id : order)
         if (level_[id.index()] == level) forward(id);
       for (const LayerId id : order)
-        if (norms_behind(id, level)) forward_statistics(id);
+        if (norms_behind(id, level)) in_parts() ? part_statistics(id) : forward_statistics(id);
     }
+    chunk_ = &chunks_.front();
+    for (const LayerId id : order)
+      if (in_parts() && norms_behind(id, level)) finish_statistics(id);
   }
   for (std::int32_t level = last; level >= 0; --level) {
     // The newest first: its values are the most likely to be at hand.
@@ -47,7 +50,7 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
       for (auto it = order.rbegin(); it != order.rend(); ++it) {
         if (level_[it->index()] != level) continue;
         if (kind_of(*it).over_batch)
-          backward_sums(*it);
+          in_parts() ? part_sums(*it) : backward_sums(*it);
         else
           backward(*it);
       }
@@ -60,6 +63,7 @@ void StepAssembler::find_levels(const std::vector<LayerId>& order) {
   level_.assign(network_->layers.size(), 0);
   scale_sums_.resize(network_->layers.size());
   shift_sums_.resize(network_->layers.size());
+  moments_.resize(network_->layers.size());
   for (const LayerId id : order) {
     const Layer& current = layer(id);
     const bool norm = kind_of(id).over_batch;
@@ -122,17 +126,15 @@ void StepAssembler::backward_sums(LayerId id) {
     new_task(TaskKind::backward, id, backward_step(id), operands);
   };
   const auto gradient = [&](const LayerParameter& parameter) {
-    const Role role = gradient_role(parameter.role);
-    Access access{};
-    const TensorId target = parameter_gradient(parameter.id, role, id, access);
-    return NewOperand{role, target, access};
+    return parameter_gradient(parameter.id, gradient_role(parameter.role), id);
   };
   const auto sums = [&](ParameterRole role) -> TensorId& {
     return role == ParameterRole::scale ? scale_sums_[id.index()] : shift_sums_[id.index()];
   };
   const bool spreads = needs_gradient(current.inputs[0]);
-  const bool alone =
-      parameters_[current.parameters[0].id.index()].expected == static_cast<std::int32_t>(chunks_.size());
+  // In a bucket they are complete only with those of other layers.
+  const bool alone = !is_shared() && parameters_[current.parameters[0].id.index()].expected ==
+                                         static_cast<std::int32_t>(chunks_.size());
   if (trains(current)) sum_into(gradient);
   if (trains(current) && alone) {
     for (const auto& [role, parameter] : current.parameters) sums(role) = parameters_[parameter.index()].gradient;

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/id.h"
+#include "base/lane.h"
 #include "base/memory_order.h"
 #include "base/shape.h"
 #include "network/network.h"
@@ -39,11 +40,15 @@ inline constexpr int kTensorClasses = static_cast<int>(TensorClass::metric) + 1;
 
 // A part of a tensor, or all of it in another arrangement; reading through it is reading the tensor. A tensor
 // may be made in parts, by tasks without replays: the first part by `write`, each further one, side by side with
-// it, by `accumulate`, and nothing is added. Planners see the tensor and its storage alone.
+// it, by `accumulate`, and nothing is added but by `add`. Planners see the tensor and its storage alone.
 struct View {
   Shape shape;
   MemoryOrder order;
   Bytes offset;  // from the first byte of the tensor
+  // In a bucket (buckets.h): whose gradient it is, which lies as the backend likes, in so many bytes, and begins where
+  // any storage could; up to there nobody looks at what is behind it.
+  ParameterId parameter = {};
+  Bytes bytes = {};  // 0: those of the shape
 
   friend bool operator==(const View&, const View&) = default;
 };
@@ -86,9 +91,18 @@ enum class TaskKind : std::uint8_t {
   sum_gradients,  // y = x0 + x1 + ...: gradients of a value with several consumers
   norm,           // sum of squares of all gradients, for clipping
   update,         // of a parameter, or of several small ones
+  // Over all ranks, each with a step of its own; they run on the lane `reduce`, in the same order on every rank:
+  reduce,   // the sum of a tensor
+  scatter,  // the same, of which each rank gets one part
+  gather,   // a tensor of which each rank has one part
 };
-inline constexpr int kTaskKinds = static_cast<int>(TaskKind::update) + 1;
+inline constexpr int kTaskKinds = static_cast<int>(TaskKind::gather) + 1;
 [[nodiscard]] std::string_view kind_name(TaskKind kind);
+// Whether it computes something of its layer; the others only carry it for their name.
+[[nodiscard]] constexpr bool is_of_layer(TaskKind kind) { return kind <= TaskKind::backward_weights; }
+// Whether all ranks do it together.
+[[nodiscard]] constexpr bool is_collective(TaskKind kind) { return kind >= TaskKind::reduce; }
+[[nodiscard]] constexpr Lane lane_of(TaskKind kind) { return is_collective(kind) ? Lane::reduce : Lane::compute; }
 
 // Operand `target` (written) may take the storage of operand `source` (read) if the value
 // of `source` is not needed afterwards. Positions within the task's operands.
@@ -146,6 +160,21 @@ inline constexpr int kParts = static_cast<int>(Part::update) + 1;
 // Of a batch: libraries count samples in 32 bits.
 inline constexpr std::int64_t kMostSamples = INT32_MAX;
 
+// Of several ranks that train together, each with a step over samples of its own.
+struct RankOptions {
+  std::int64_t count = 1;
+  Bytes bucket = Bytes(25 << 20);  // gradients are summed over the ranks in pieces of about so many bytes
+  // Parameters are updated behind the backward pass, so that it need not wait for any sum; otherwise one bucket behind,
+  // which keeps fewer gradients.
+  bool late_updates = true;
+  // Above 0: the samples of all ranks are so many equal parts, each of which goes through the step by itself. Batch
+  // norm has the statistics of all of them, and sums over samples follow one binary tree over the parts, whatever the
+  // ranks.
+  std::int64_t parts = 0;
+
+  friend bool operator==(const RankOptions&, const RankOptions&) = default;
+};
+
 struct StepOptions {
   std::int64_t batch = 1;  // samples of this step: in a round, those of the sub-batch
   Rules rules = Rules::minimal;
@@ -158,6 +187,7 @@ struct StepOptions {
   // Above 0: tasks work on this many samples at a time, and batch norm still has the statistics of all of them
   // (see passes.cpp). Whole steps only; nothing is fused then.
   std::int64_t sub_batch = 0;
+  RankOptions ranks = {};
 };
 
 struct Step {
@@ -208,6 +238,11 @@ struct Step {
 
 using StepPtr = std::shared_ptr<const Step>;
 
+// Over which a batch norm has its statistics: those of the step, or of all ranks.
+[[nodiscard]] inline std::int64_t normalized_samples(const StepOptions& options) {
+  return options.ranks.parts > 0 ? options.batch * options.ranks.count : options.batch;
+}
+
 // How many samples a task works on.
 [[nodiscard]] inline std::int64_t samples_of(const Step& step, const Task& task) {
   const std::int64_t left = step.options.batch - task.first_sample, most = step.options.sub_batch;
@@ -217,8 +252,9 @@ using StepPtr = std::shared_ptr<const Step>;
 // The bytes that a task sees of an operand: its storage's, or those of its view.
 [[nodiscard]] inline Bytes bytes_of(const Step& step, const Operand& operand) {
   const Tensor& tensor = step.tensor(operand.tensor);
-  return operand.view.valid() ? bytes_of(step.view(operand.view).shape, tensor.type)
-                              : step.storage(tensor.storage).bytes;
+  if (!operand.view.valid()) return step.storage(tensor.storage).bytes;
+  const View& view = step.view(operand.view);
+  return view.bytes.is_zero() ? bytes_of(view.shape, tensor.type) : view.bytes;
 }
 // Whether it is less than its tensor.
 [[nodiscard]] inline bool is_part(const Step& step, const Operand& operand) {
@@ -226,7 +262,7 @@ using StepPtr = std::shared_ptr<const Step>;
 }
 // Whether the task adds to what is there; a further part of a tensor is written.
 [[nodiscard]] inline bool adds(const Step& step, const Operand& operand) {
-  return operand.access == Access::accumulate && !is_part(step, operand);
+  return operand.access == Access::add || (operand.access == Access::accumulate && !is_part(step, operand));
 }
 
 // "conv3 backward-data"

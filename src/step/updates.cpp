@@ -27,8 +27,10 @@ void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId
   const auto add = [&](Role role, TensorId ParameterState::*tensor, Access access) {
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const TensorId id = parameters_[parameters[p].index()].*tensor;
+      const ViewId view = role == Role::gradient ? parameters_[parameters[p].index()].view : ViewId();
       if (id.valid())
-        operands.push_back({role, access == Access::read ? id : successor(id), access, static_cast<std::int16_t>(p)});
+        operands.push_back(
+            {role, access == Access::read ? id : successor(id), access, static_cast<std::int16_t>(p), view});
     }
   };
   add(Role::gradient, &ParameterState::gradient, Access::read);
@@ -43,9 +45,11 @@ void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId
 }
 
 void StepAssembler::update_all() {
+  // What rounds have added up is summed over the ranks only here.
+  while (reduced_ < buckets_.size()) reduce(buckets_[reduced_]);
   std::vector<NewOperand> operands;
   for (const ParameterState& state : parameters_)
-    if (state.gradient.valid()) operands.push_back({Role::gradient, state.gradient});
+    if (state.gradient.valid()) operands.push_back({Role::gradient, state.gradient, Access::read, 0, state.view});
   if (operands.empty()) return;
   TensorId norm;
   if (step_.options.optimizer.clip_norm > 0) {
@@ -53,6 +57,7 @@ void StepAssembler::update_all() {
     operands.push_back({Role::norm, norm, Access::write});
     new_task(TaskKind::norm, LayerId(0), 0, operands);
   }
+  if (is_shared()) return update_reduced(buckets_.size(), norm);
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (parameters_[p].gradient.valid()) update(ParameterId(p), norm);
   update_together(norm);
