@@ -17,6 +17,14 @@ double fastest_seconds(const Step& step, const CostModel& cost, TaskId task) {
   return cost.task_seconds(step, task, fastest_algorithm(step, cost, task));
 }
 
+double compute_seconds(const Step& step, const CostModel& cost, TaskId task, std::size_t algorithm) {
+  return is_collective(step.task(task).kind) ? 0 : cost.task_seconds(step, task, algorithm);
+}
+
+double fastest_compute_seconds(const Step& step, const CostModel& cost, TaskId task) {
+  return compute_seconds(step, cost, task, fastest_algorithm(step, cost, task));
+}
+
 double fastest_seconds_within(const Step& step, const CostModel& cost, TaskId task, std::int64_t bytes) {
   const auto& algorithms = step.algorithms_of(task);
   std::optional<double> least;

@@ -10,6 +10,10 @@ namespace tide {
 [[nodiscard]] std::uint32_t fastest_algorithm(const Step& step, const CostModel& cost, TaskId task);
 [[nodiscard]] double fastest_seconds(const Step& step, const CostModel& cost, TaskId task);
 
+// How long a task keeps the compute lane busy: what all ranks do together does not.
+[[nodiscard]] double compute_seconds(const Step& step, const CostModel& cost, TaskId task, std::size_t algorithm);
+[[nodiscard]] double fastest_compute_seconds(const Step& step, const CostModel& cost, TaskId task);
+
 // The first of those with the smallest workspace.
 [[nodiscard]] std::uint32_t smallest_algorithm(const Step& step, TaskId task);
 

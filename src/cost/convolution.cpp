@@ -169,7 +169,10 @@ std::optional<ConvolutionProblem> convolution_of(const Step& step, TaskId id) {
     case TaskKind::backward:
     case TaskKind::sum_gradients:
     case TaskKind::norm:
-    case TaskKind::update: return std::nullopt;  // updates and sums carry the layer too
+    case TaskKind::update:
+    case TaskKind::reduce:
+    case TaskKind::scatter:
+    case TaskKind::gather: return std::nullopt;  // updates and sums carry the layer too
   }
   const Shape *in = nullptr, *out = nullptr, *filter = nullptr;
   for (const Operand& operand : step.operands_of(task)) {

@@ -61,6 +61,7 @@ double product_share(const Step& step, const Task& task) {
 }  // namespace
 
 double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algorithm) const {
+  if (is_collective(step.task(id).kind)) return collective_seconds(device_, step, id);
   if (const std::optional<ConvolutionProblem> problem = convolution_of(step, id)) {
     const auto family =
         family_from_name(step.algorithms_of(id)[algorithm].name).value_or(ConvolutionFamily::precomp_gemm);
@@ -68,9 +69,7 @@ double DeviceModel::task_seconds(const Step& step, TaskId id, std::size_t algori
   }
   const Task& task = step.task(id);
   const Work work = work_of(step, id);
-  const bool product = description_of(step.layer_kind(task)).product == Product::matrix &&
-                       task.kind != TaskKind::update && task.kind != TaskKind::norm &&
-                       task.kind != TaskKind::sum_gradients;
+  const bool product = description_of(step.layer_kind(task)).product == Product::matrix && is_of_layer(task.kind);
   const double rate = product ? matrix_rate(device_, step) * product_share(step, task) : scalar_rate(device_);
   return std::max(work.flops / rate, work.bytes * passes(step, task) / device_.memory_bytes_per_second) +
          device_.launch_seconds;

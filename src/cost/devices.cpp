@@ -21,7 +21,7 @@ constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
 // out up to 1.6 times too fast, and AlexNet a quarter too slow (K40c, SuperNeurons' Table 2).
 // Winograd is taken to reach half of its usual share on Kepler, which fits VGG and ResNet
 // together. Devices between take their neighbours' shares.
-constexpr std::array<DeviceSheet, 12> kSheets{{
+constexpr std::array<DeviceSheet, 13> kSheets{{
     // NVIDIA Tesla K40 board specification BD-06902: 2880 cores, 745 MHz, GDDR5.
     {"k40c", "Tesla K40c (Kepler, 2013)", 12 * kGiB, 4.29 * kTera, 0, 0, 288 * kGiga, 10 * kGiga, 8 * kGiga, 8 * kMicro,
      0.33, 0, 0.70, 0.5},
@@ -51,6 +51,9 @@ constexpr std::array<DeviceSheet, 12> kSheets{{
     // GeForce RTX 3060 product page, and the GA102 white paper for TF32 (as fp32) and bf16 (twice that).
     {"rtx3060", "GeForce RTX 3060 12GB (Ampere, 2021)", 12 * kGiB, 12.7 * kTera, 12.7 * kTera, 25.5 * kTera,
      360 * kGiga, 25 * kGiga, 21.1 * kGiga, 4 * kMicro, 0.65, 0.80, 0.85},
+    // GeForce RTX 3090 product page (10496 cores, 1695 MHz, GDDR6X), and the GA102 white paper for TF32 and bf16.
+    {"rtx3090", "GeForce RTX 3090 (Ampere, 2020)", 24 * kGiB, 35.6 * kTera, 35.6 * kTera, 71 * kTera, 936 * kGiga,
+     25 * kGiga, 21.1 * kGiga, 4 * kMicro, 0.65, 0.80, 0.85},
     // GeForce RTX 4090 product page, and the Ada white paper for TF32 and bf16.
     {"rtx4090", "GeForce RTX 4090 (Ada, 2022)", 24 * kGiB, 82.6 * kTera, 82.6 * kTera, 165.2 * kTera, 1008 * kGiga,
      25 * kGiga, 21.1 * kGiga, 3 * kMicro, 0.60, 0.75, 0.90},

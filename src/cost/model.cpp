@@ -15,7 +15,18 @@ Device generic_cpu() {
           .disk_bytes_per_second = 1e9};
 }
 
+double collective_seconds(const Device& device, const Step& step, TaskId id) {
+  const Task& task = step.task(id);
+  const auto ranks = static_cast<double>(step.options.ranks.count);
+  const double passes = task.kind == TaskKind::reduce ? 2 : 1;
+  const auto bytes = static_cast<double>(bytes_of(step, step.operands_of(task).front()).count());
+  const double rate =
+      device.reduce_bytes_per_second > 0 ? device.reduce_bytes_per_second : device.link_bytes_per_second;
+  return passes * (ranks - 1) / ranks * bytes / rate + device.launch_seconds;
+}
+
 double RooflineModel::task_seconds(const Step& step, TaskId task, std::size_t /*algorithm*/) const {
+  if (is_collective(step.task(task).kind)) return collective_seconds(device_, step, task);
   const Work work = work_of(step, task);
   return std::max(work.flops / device_.flops_per_second, work.bytes / device_.memory_bytes_per_second) +
          device_.launch_seconds;

@@ -25,6 +25,7 @@ struct Device {
   double launch_seconds = 0;         // per task
   double link_bytes_per_second = 0;  // to host memory, each way
   double disk_bytes_per_second = 0;
+  double reduce_bytes_per_second = 0;  // to other devices, for sums over ranks, each way; 0: as the link
   // Outside matrix units, where the device has such; 0: as flops_per_second.
   double fp32_flops_per_second = 0;
   double bf16_flops_per_second = 0;  // of steps in bf16; 0: as flops_per_second
@@ -33,6 +34,10 @@ struct Device {
 
   [[nodiscard]] double bytes_per_second(Medium medium) const;
 };
+
+// Of a task that all ranks do together, when no rank keeps the others waiting: in a ring, every rank sends each part of
+// the tensor but its own, once to sum it up and once to hand out the sum.
+[[nodiscard]] double collective_seconds(const Device& device, const Step& step, TaskId task);
 
 // A plain server core pair: what `tide` plans for when nothing else is said.
 [[nodiscard]] Device generic_cpu();

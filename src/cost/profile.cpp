@@ -19,7 +19,8 @@ std::string_view access_text(Access access) {
   switch (access) {
     case Access::read: return "";
     case Access::write: return ">";
-    case Access::accumulate: return "+";
+    case Access::accumulate:
+    case Access::add: return "+";
   }
   return "";
 }
@@ -37,10 +38,6 @@ std::string options_text(const Step& step, const Task& task) {
   if (convolution == nullptr || (convolution->window.dilation_height == 1 && convolution->window.dilation_width == 1))
     return "";
   return fmt::format(" dilation={}x{}", convolution->window.dilation_height, convolution->window.dilation_width);
-}
-
-bool is_of_layer(TaskKind kind) {
-  return kind != TaskKind::sum_gradients && kind != TaskKind::norm && kind != TaskKind::update;
 }
 
 // The forward task of which `replay` is the variant.
@@ -92,6 +89,8 @@ const Profile* ProfileModel::find(const std::string& backend) const {
 }
 
 double ProfileModel::task_seconds(const Step& step, TaskId task, std::size_t algorithm) const {
+  // Nobody can measure alone what takes several.
+  if (is_collective(step.task(task).kind)) return otherwise_.task_seconds(step, task, algorithm);
   if (const Profile* const profile = find(step.backend)) {
     const auto measured = [&](TaskId id) { return profile->task_seconds.find(signature_of(step, id, algorithm)); };
     auto found = measured(task);

@@ -40,9 +40,7 @@ Work work_of(const Step& step, TaskId id) {
     largest = std::max(largest, count);
     work.bytes += static_cast<double>(bytes_of(step, operand).count()) * (adds(step, operand) ? 2 : 1);
   }
-  const bool layer_task =
-      task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
-  if (!layer_task)
+  if (!is_of_layer(task.kind))
     work.flops = largest * 4;
   else if (kind.product != Product::none)
     work.flops = product_flops(step, task, kind.product);

@@ -33,7 +33,7 @@ void check_tables(const Step& step, Findings& findings) {
     if (needs_exit && !storage.exit.valid()) bad("storage", s);
   }
   for (std::size_t o = 0; o < step.operands.size(); ++o)
-    if (!within(step.operands[o].tensor, step.tensors.size()) || step.operands[o].access > Access::accumulate)
+    if (!within(step.operands[o].tensor, step.tensors.size()) || step.operands[o].access > Access::add)
       bad("operand", o);
   if (step.ordered_tasks > step.tasks.size()) bad("task count", step.ordered_tasks);
   if (step.layer_steps < 0 || static_cast<std::size_t>(step.layer_steps) > step.layer_names.size()) {
@@ -75,8 +75,8 @@ void check_ops(const Phase& phase, Findings& findings) {
         findings.add(FindingKind::malformed, "op {} runs a task or an algorithm that does not exist", i);
         continue;
       }
-      if (op.lane != Lane::compute)
-        findings.add(FindingKind::malformed, "op {} runs a task outside the compute lane", i);
+      if (op.lane != lane_of(step.task(run.task).kind))
+        findings.add(FindingKind::malformed, "op {} runs a task outside the lane of its kind", i);
       if (run.workspace.count() % kAlignment != 0)
         findings.add(FindingKind::malformed, "op {} has a workspace at {}, which is not aligned", i,
                      run.workspace.count());

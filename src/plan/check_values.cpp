@@ -146,7 +146,9 @@ class Player {
 
   void write(std::int32_t residency, std::int32_t op, Content content) {
     Stay& stay = stays_[static_cast<std::size_t>(residency)];
-    std::int32_t unordered = over_before(phase_, clocks_, stay.last_write, op) ? -1 : stay.last_write;
+    // A task may write two parts of one tensor; check_in_place() sees to it that they are apart.
+    const bool ordered = stay.last_write == op || over_before(phase_, clocks_, stay.last_write, op);
+    std::int32_t unordered = ordered ? -1 : stay.last_write;
     for (const std::int32_t reader : stay.reads)
       if (reader != op && !over_before(phase_, clocks_, reader, op)) unordered = reader;
     if (unordered >= 0)
@@ -180,10 +182,12 @@ class Player {
       check_in_place(index, task, k);
       const std::int32_t r = current(Tier::device, step_.tensor(operand.tensor).storage);
       const std::int32_t ordinal = task.kind == TaskKind::replay ? 0 : ordinal_[task.first_operand + k];
-      if (operand.access == Access::write && ordinal != 0)
+      // Further parts that the same task writes go on with the first.
+      const bool goes_on = ordinal != 0 && stays_[static_cast<std::size_t>(r)].last_write == index;
+      if (operand.access == Access::write && ordinal != 0 && !goes_on)
         findings_.add(FindingKind::wrong_value, "{} overwrites what earlier tasks wrote into {}",
                       op_name(phase_, index), tensor_name(step_, operand.tensor));
-      if (operand.access == Access::accumulate) {
+      if (operand.access != Access::write || goes_on) {
         const Content& before = stays_[static_cast<std::size_t>(r)].content;
         if (before.tensor != operand.tensor || before.parts != ordinal)
           findings_.add(FindingKind::wrong_value, "{} adds to {} out of turn: its place holds {}",
@@ -194,12 +198,19 @@ class Player {
     }
   }
 
+  // Whether they are different parts of one tensor: parts that are written do not overlap (check_views.cpp).
+  [[nodiscard]] static bool apart(const Operand& a, const Operand& b) {
+    return a.tensor == b.tensor && a.access != Access::read && b.access != Access::read && a.view.valid() &&
+           b.view.valid() && a.view != b.view;
+  }
+
   // A result may share bytes with another operand only where the task allows it.
   void check_in_place(std::int32_t index, const Task& task, std::size_t target) {
     const auto operands = step_.operands_of(task);
     const StorageId storage = step_.tensor(operands[target].tensor).storage;
     for (std::size_t k = 0; k < operands.size(); ++k) {
-      if (k == target || step_.tensor(operands[k].tensor).storage != storage) continue;
+      if (k == target || step_.tensor(operands[k].tensor).storage != storage || apart(operands[k], operands[target]))
+        continue;
       bool allowed = false;
       for (const InPlacePair pair : step_.in_place_of(task))
         if (static_cast<std::size_t>(pair.target) == target &&

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "plan/findings.h"
+#include "step/buckets.h"
 
 namespace tide::checker {
 namespace {
@@ -50,7 +51,10 @@ class Views {
   }
 
   [[nodiscard]] std::optional<Range> range(const Operand& operand) const {
-    const std::optional<std::int64_t> size = size_of(step_.shape_of(operand), step_.tensor(operand.tensor).type);
+    std::optional<std::int64_t> size = size_of(step_.shape_of(operand), step_.tensor(operand.tensor).type);
+    // What lies as the backend likes may take more than its shape.
+    if (size && operand.view.valid() && !step_.view(operand.view).bytes.is_zero())
+      size = std::max(*size, step_.view(operand.view).bytes.count());
     Range result{step_.offset_of(operand).count(), 0};
     if (!size || __builtin_add_overflow(result.begin, *size, &result.end)) return std::nullopt;
     return result;
@@ -94,7 +98,9 @@ class Views {
     for (std::uint32_t t = 0; t < step_.ordered_tasks; ++t)
       for (const Operand& operand : step_.operands_of(TaskId(t))) {
         if (operand.access == Access::read) continue;
-        if (!is_part(step_, operand))
+        if (operand.access == Access::add && !(wholes[operand.tensor.index()] && !is_part(step_, operand)))
+          check_added(TaskId(t), operand, parts[operand.tensor.index()]);
+        else if (!is_part(step_, operand))
           wholes[operand.tensor.index()] = true;
         else if (wholes[operand.tensor.index()])
           add("{} writes a part of {} over what is there", task_name(step_, TaskId(t)),
@@ -106,14 +112,28 @@ class Views {
       if (!parts[t].empty()) check_tiles(TensorId(t), parts[t]);
   }
 
+  // What is added to is there: it was written, as this part, or the step began with it.
+  void check_added(TaskId task, const Operand& operand, const std::vector<Range>& parts) {
+    const Range added = *range(operand);
+    const TensorId entry = step_.storage(step_.tensor(operand.tensor).storage).entry;
+    const bool written = std::ranges::any_of(
+        parts, [&](const Range& part) { return part.begin == added.begin && part.end == added.end; });
+    if (!operand.view.valid() || (!written && entry != operand.tensor))
+      add("{} adds to a part of {} that is not there", task_name(step_, task), tensor_name(step_, operand.tensor));
+  }
+
   void check_tiles(TensorId tensor, std::vector<Range>& parts) {
     std::sort(parts.begin(), parts.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    // In a bucket each part begins where a storage could.
+    const auto next = [bucket = is_bucket(step_.tensor(tensor))](std::int64_t at) {
+      return bucket ? Bytes(at).aligned().count() : at;
+    };
     std::int64_t end = 0;
     for (const Range& part : parts) {
       if (part.begin != end)
         return add("the parts of {} {} at byte {}", tensor_name(step_, tensor),
                    part.begin < end ? "overlap" : "leave a gap", std::min(part.begin, end));
-      end = part.end;
+      end = next(part.end);
     }
     if (end != size_of(step_.tensor(tensor).shape, step_.tensor(tensor).type))
       add("the parts of {} end at byte {}", tensor_name(step_, tensor), end);

@@ -7,8 +7,9 @@
 namespace tide {
 
 std::string_view finding_name(FindingKind kind) {
-  constexpr std::array<std::string_view, 8> kNames{"malformed", "missing task", "not resident", "wrong value",
-                                                   "race",      "overlap",      "over budget",  "bad exit"};
+  constexpr std::array<std::string_view, 10> kNames{"malformed", "missing task", "not resident", "wrong value",
+                                                    "race",      "overlap",      "over budget",  "bad exit",
+                                                    "apart",     "deadlock"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

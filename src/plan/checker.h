@@ -30,6 +30,9 @@ enum class FindingKind : std::uint8_t {
   overlap,       // two stays share addresses while both may be alive
   over_budget,   // a tier's highest address is beyond its budget
   bad_exit,      // a persistent storage does not end where and as it must
+  // Of several ranks (check_together.h):
+  apart,     // they do not do the same things together, in one order
+  deadlock,  // they wait for each other in a circle
 };
 [[nodiscard]] std::string_view finding_name(FindingKind kind);
 

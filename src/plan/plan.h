@@ -48,7 +48,10 @@ struct Op {
   [[nodiscard]] Copy& copy() { return std::get<Copy>(what); }
   [[nodiscard]] const Copy& copy() const { return std::get<Copy>(what); }
 };
-[[nodiscard]] inline Op run_op(const Run& run) { return {.what = run}; }
+// On the lane of its task.
+[[nodiscard]] inline Op run_op(const Step& step, const Run& run) {
+  return {.what = run, .lane = lane_of(step.task(run.task).kind)};
+}
 // On the lane of its route. Throws an Error where the tiers are not linked.
 [[nodiscard]] Op copy_op(const Copy& copy);
 

@@ -33,9 +33,17 @@ Timeline simulate(const Plan& plan, const CostModel& cost) {
 }
 
 double ideal_seconds(const Step& step, const CostModel& cost) {
-  double total = 0;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) total += fastest_seconds(step, cost, TaskId(t));
-  return total;
+  PerLane<double> free;
+  std::vector<double> ready(step.tensors.size(), 0);  // by tensor: when it is there
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
+    double& lane = free[lane_of(step.tasks[t].kind)];
+    for (const Operand& operand : step.operands_of(TaskId(t)))
+      if (operand.access == Access::read) lane = std::max(lane, ready[operand.tensor.index()]);
+    lane += fastest_seconds(step, cost, TaskId(t));
+    for (const Operand& operand : step.operands_of(TaskId(t)))
+      if (operand.access != Access::read) ready[operand.tensor.index()] = lane;
+  }
+  return *std::max_element(free.begin(), free.end());
 }
 
 }  // namespace tide

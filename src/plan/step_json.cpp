@@ -122,8 +122,12 @@ void read_operands(const json& source, Step& step) {
 }
 
 json write_views(const Step& step) {
-  json views = json_table({"shape", "order", "offset"});
-  for (const View& v : step.views) views["rows"].push_back({v.shape.extents(), write_axes(v.order), v.offset.count()});
+  json views = json_table({"shape", "order", "offset", "parameter", "bytes"});
+  for (const View& v : step.views) {
+    json row{v.shape.extents(), write_axes(v.order), v.offset.count()};
+    if (v.parameter.valid()) row.insert(row.end(), {v.parameter.value(), v.bytes.count()});
+    views["rows"].push_back(std::move(row));
+  }
   return views;
 }
 
@@ -134,6 +138,10 @@ void read_views(const json& source, Step& step) {
     view.shape = read_shape(row.next());
     view.order = read_order(row.next());
     view.offset = Bytes(row.number(0, std::int64_t{1} << 60));
+    if (item.size() > 3) {  // in a bucket
+      view.parameter = row.id<ParameterId>();
+      view.bytes = Bytes(row.number(0, std::int64_t{1} << 60));
+    }
     step.views.push_back(view);
   }
 }
@@ -232,6 +240,12 @@ StepOptions read_options(const json& source) {
   options.part = enum_from_json<Part>(source.at("part"), part_name, kParts);
   options.sub_batch = at_least(source, "sub_batch", 0);
   options.optimizer = read_optimizer(source.at("optimizer"));
+  if (const auto ranks = source.find("ranks"); ranks != source.end()) {
+    options.ranks.count = at_least(*ranks, "count", 1);
+    options.ranks.bucket = Bytes(at_least(*ranks, "bucket", 1));
+    options.ranks.late_updates = ranks->at("late_updates").get<bool>();
+    options.ranks.parts = at_least(*ranks, "parts", 0);
+  }
   return options;
 }
 
@@ -241,27 +255,33 @@ json step_to_json(const Step& step) {
   json replays = json::array();
   for (const TaskId id : step.replay_of) replays.push_back(id.value());
   const StepOptions& options = step.options;
-  return {{"model", step.model},
-          {"batch", options.batch},
-          {"rules", rules_name(options.rules)},
-          {"training", options.training},
-          {"fused", options.fuse},
-          {"fuse_limit", options.fuse_limit.count()},
-          {"activations", type_name(options.activations)},
-          {"part", part_name(options.part)},
-          {"sub_batch", options.sub_batch},
-          {"optimizer", write_optimizer(options.optimizer)},
-          {"backend", step.backend},
-          {"layer_steps", step.layer_steps},
-          {"ordered_tasks", step.ordered_tasks},
-          {"layers", write_layers(step)},
-          {"tensors", write_tensors(step)},
-          {"storages", write_storages(step)},
-          {"operands", write_operands(step)},
-          {"views", write_views(step)},
-          {"tasks", write_tasks(step)},
-          {"replay_of", replays},
-          {"algorithm_sets", write_algorithms(step)}};
+  json result{{"model", step.model},
+              {"batch", options.batch},
+              {"rules", rules_name(options.rules)},
+              {"training", options.training},
+              {"fused", options.fuse},
+              {"fuse_limit", options.fuse_limit.count()},
+              {"activations", type_name(options.activations)},
+              {"part", part_name(options.part)},
+              {"sub_batch", options.sub_batch},
+              {"optimizer", write_optimizer(options.optimizer)},
+              {"backend", step.backend},
+              {"layer_steps", step.layer_steps},
+              {"ordered_tasks", step.ordered_tasks},
+              {"layers", write_layers(step)},
+              {"tensors", write_tensors(step)},
+              {"storages", write_storages(step)},
+              {"operands", write_operands(step)},
+              {"views", write_views(step)},
+              {"tasks", write_tasks(step)},
+              {"replay_of", replays},
+              {"algorithm_sets", write_algorithms(step)}};
+  if (options.ranks.count > 1 || options.ranks.parts > 0)
+    result["ranks"] = {{"count", options.ranks.count},
+                       {"bucket", options.ranks.bucket.count()},
+                       {"late_updates", options.ranks.late_updates},
+                       {"parts", options.ranks.parts}};
+  return result;
 }
 
 Step step_from_json(const json& source) {

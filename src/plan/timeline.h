@@ -25,7 +25,7 @@ struct Timeline {
 [[nodiscard]] Timeline simulate(const Plan& plan, const CostModel& cost);
 
 // The same tasks with unlimited memory: every task once, with its fastest algorithm,
-// nothing moved or recomputed.
+// nothing moved or recomputed; each lane in order.
 [[nodiscard]] double ideal_seconds(const Step& step, const CostModel& cost);
 
 }  // namespace tide

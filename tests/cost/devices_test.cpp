@@ -16,7 +16,7 @@ TEST(Devices, NamesAreUniqueAndFound) {
     EXPECT_EQ(&find_device(sheet.name), &sheet);
   }
   for (const char* name : {"k40c", "k40m", "titan-x", "titan-xp", "p100", "v100", "a100", "h100", "h200", "rtx3060",
-                           "rtx4090", "generic-cpu"})
+                           "rtx3090", "rtx4090", "generic-cpu"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
