@@ -27,6 +27,8 @@ struct Policy {
   bool moves = true;      // whether it copies anything
   // A time that none of its plans of a whole step beats within the budget; null: nobody knows.
   double (*seconds_at_least)(const Step& step, const CostModel& cost, const PlanningContext& context) = nullptr;
+  // How many layers it could swap; null: it heeds neither StaggerOptions nor TriggerOptions (vdnn/swaps.h).
+  std::int32_t (*swappable)(const Step& step, const PlanningContext& context) = nullptr;
   bool rests_parameters = false;  // whether it heeds PlanningContext::rest_in_host
   bool cuts = false;              // whether it cuts the batch by itself where it may
   // Whether its floor is never smaller for a larger batch, on devices of data sheets; null: it may be.

@@ -18,6 +18,7 @@
 #include "planner/search/fusing.h"
 #include "planner/vdnn/vdnn.h"
 #include "step/build.h"
+#include "support/alone.h"
 #include "support/offload.h"
 #include "support/on_device.h"
 #include "support/random_network.h"
@@ -52,6 +53,12 @@ StepOptions random_options(std::uint32_t seed) {
   options.optimizer.clip_norm = random() % 4 == 0 ? 0.5 : 0;
   options.optimizer.weight_decay = random() % 2 == 0 ? 1e-3 : 0;
   options.fuse = options.rules == Rules::minimal && random() % 2 == 0;
+  // With buckets of a few parameters or of one; the other ranks bring zeros, so that numbers are those of one.
+  if (random() % 2 == 0) options.ranks.count = 2 + static_cast<std::int64_t>(random() % 3);
+  options.ranks.bucket = Bytes(1 + static_cast<std::int64_t>(random() % 2000));
+  options.ranks.late_updates = random() % 2 == 0;
+  if (options.rules == Rules::minimal && options.training && random() % 3 == 0)
+    options.ranks.parts = options.ranks.count * (options.batch == 2 ? 2 : 1);
   return options;
 }
 
@@ -65,6 +72,8 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   std::unique_ptr<SpillFile> file;
   if (!disk.is_zero()) file = std::make_unique<SpillFile>("", disk);
   ExecutorOptions options;
+  test::AloneAmongRanks alone;
+  options.collectives = &alone;
   options.guard = guard;  // with it, lanes run in the plan's order on one thread
   const std::unique_ptr<Executor> made = make_executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
   Executor& executor = *made;
@@ -137,6 +146,14 @@ PlanningContext random_planner(const Step& step, std::mt19937& random) {
   options.policy.set<RecursiveOptions>().kept = 1 + static_cast<std::int32_t>(random() % 3);
   options.policy.set<SublinearOptions>().weigh_by_cost = random() % 2 == 0;
   options.policy.set<VdnnOptions>().algorithms = static_cast<Algorithms>(random() % 2);
+  if (random() % 4 == 0)
+    options.policy.set<StaggerOptions>() = {.layers = static_cast<std::int32_t>(random() % 6),
+                                            .index = static_cast<std::int32_t>(random() % 3)};
+  if (random() % 3 == 0) {
+    auto& early = options.policy.set<TriggerOptions>().early.emplace();
+    for (int swap = 0; swap < 6; ++swap)
+      early.push_back(random() % 6 == 0 ? kNoTrigger : static_cast<std::int32_t>(random() % 12));
+  }
   if (random() % 3 == 0)
     for (const std::string& layer : step.layer_names)
       options.policy.set<SublinearOptions>().mirror.push_back({layer, static_cast<std::int32_t>(random() % 4)});
@@ -159,7 +176,7 @@ PlanningContext random_planner(const Step& step, std::mt19937& random) {
 // Now and then the batch may be cut, or has to be.
 void cut_at_random(const NetworkPtr& network, const Step& step, const Backend& backend, std::mt19937& random,
                    PlanningContext& options) {
-  if (random() % 4 != 0) return;
+  if (random() % 4 != 0 || step.options.ranks.parts > 0) return;
   SubBatches cut{.allowed = Numerics::changed};
   cut.exact_batch_norm = step.options.rules == Rules::minimal && random() % 2 == 0;
   if (random() % 2 == 0) cut.samples = 1 + static_cast<std::int64_t>(random() % 2);
@@ -263,7 +280,7 @@ void fuzz_one(std::uint32_t seed, const std::vector<std::unique_ptr<Backend>>& b
       if (to_disk && run) run_and_compare(*to_disk, "spilled");
       continue;
     }
-    if (has_replays(*result.plan) || result.plan->phases.size() > 1) continue;
+    if (has_replays(*result.plan) || result.plan->phases.size() > 1 || step.options.ranks.count > 1) continue;
     int moved = 0;
     const Plan offloaded = with_offloads(*result.plan, seed, 30, moved);
     if (moved == 0) continue;

@@ -56,7 +56,7 @@ Excess::Excess(const Step& step, const CostModel& cost, const PlanningContext& c
     std::vector<Way>& ways = ways_.emplace_back();
     for (std::size_t a = 0; a < algorithms.size(); ++a)
       ways.push_back(
-          {own + (algorithms[a].workspace.aligned() - smallest).count(), cost.task_seconds(step, TaskId(t), a)});
+          {own + (algorithms[a].workspace.aligned() - smallest).count(), compute_seconds(step, cost, TaskId(t), a)});
     if (alive + own <= most) continue;
     most = alive + own;
     instant_ = t;

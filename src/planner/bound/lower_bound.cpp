@@ -79,9 +79,7 @@ class ProgramWriter {
     return value.used_within(start(i), start(i) + 1);
   }
 
-  [[nodiscard]] double seconds(TaskId task) const {
-    return cost_.task_seconds(step_, task, fastest_algorithm(step_, cost_, task)) / time_unit_;
-  }
+  [[nodiscard]] double seconds(TaskId task) const { return fastest_compute_seconds(step_, cost_, task) / time_unit_; }
   [[nodiscard]] double memory(std::int64_t bytes) const {
     return static_cast<double>(bytes) / static_cast<double>(context_.memory[Tier::device]->count());
   }
@@ -368,7 +366,8 @@ constexpr int kIterations = 30'000;            // of the solver; what it has the
 
 LowerBound lower_bound(const Step& step, const CostModel& cost, const PlanningContext& context) {
   std::vector<double> seconds;
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) seconds.push_back(fastest_seconds(step, cost, TaskId(t)));
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t)
+    seconds.push_back(fastest_compute_seconds(step, cost, TaskId(t)));
   LowerBound result{std::accumulate(seconds.begin(), seconds.end(), 0.0), false};
   if (!context.memory[Tier::device] || step.ordered_tasks < 2) return result;
   const StepFacts facts(step, {});

@@ -50,8 +50,8 @@ void StepFacts::find_uses() {
     last_use_[tensor] = t;
     if (operand.access != Access::read && !producer_[tensor].valid())
       producer_[tensor] = TaskId(static_cast<std::size_t>(t));
-    if (step_.tasks[static_cast<std::size_t>(t)].kind != TaskKind::forward)
-      first_backward_ = std::min(first_backward_, t);
+    const TaskKind kind = step_.tasks[static_cast<std::size_t>(t)].kind;
+    if (kind != TaskKind::forward && !is_collective(kind)) first_backward_ = std::min(first_backward_, t);
   });
   for (const Storage& storage : step_.storages)
     if (storage.persistent && storage.exit.valid()) last_use_[storage.exit.index()] = kNever;

@@ -57,7 +57,7 @@ std::int32_t Recorder::run(TaskId task, std::uint32_t algorithm, Bytes workspace
   for (const Operand& operand : step_.operands_of(task))
     if (operand.access != Access::read)
       state(step_.tensor(operand.tensor).storage, Tier::device).value = operand.tensor;
-  ops_.push_back(run_op({task, algorithm, workspace}));
+  ops_.push_back(run_op(step_, {task, algorithm, workspace}));
   return next_op() - 1;
 }
 

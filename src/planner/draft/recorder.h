@@ -26,6 +26,7 @@ struct Draft {
   // Whether copies take no more room than the ops they stand between and algorithms are chosen, so
   // that finishing it leaves both alone.
   bool settled = false;
+  bool held = false;  // where it is settled: stays take their places for as long as they are held
 };
 
 class Recorder {

@@ -153,7 +153,7 @@ class Finisher {
 
   PlanResult finish(Draft draft) {
     if (!draft.settled) take_smallest_algorithms(step_, draft);
-    const Placed least = place_on_device(step_, draft, false, enough_);
+    const Placed least = place_on_device(step_, draft, draft.settled && draft.held, enough_);
     floor_ = {least.peak, name_of_run(step_, draft, least.peak_op)};
     if (!fits(least.peak)) return below(floor_);
     if (draft.settled) return finished(std::move(draft));

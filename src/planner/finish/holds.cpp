@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost/algorithms.h"
 #include "plan/alive.h"
 #include "planner/draft/max_tree.h"
 #include "planner/finish/finish.h"
@@ -19,7 +20,7 @@ Clockwork run_times(const Step& step, const CostModel& cost, const Draft& draft)
   double now = 0;
   for (const Op& op : draft.ops) {
     const bool run = op.is_run();
-    const double seconds = run ? cost.task_seconds(step, op.run().task, op.run().algorithm)
+    const double seconds = run ? compute_seconds(step, cost, op.run().task, op.run().algorithm)
                                : cost.copy_seconds(step.storage(op.copy().storage).bytes, op.copy().from, op.copy().to);
     times.start.push_back(now);
     if (run) now += seconds;

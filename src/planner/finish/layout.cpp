@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/finish/floor.h"
+#include "planner/finish/waits.h"
 
 namespace tide {
 
@@ -24,6 +25,7 @@ PlanResult finish_layout(Step step, std::vector<Op> ops, Layout layout, const Pl
   phase.ops = std::move(ops);
   phase.residencies = std::move(layout.residencies);
   result.plan.emplace();
+  add_waits(phase);
   result.plan->phases.push_back(std::move(phase));
   return result;
 }

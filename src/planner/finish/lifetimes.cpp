@@ -7,7 +7,7 @@ namespace tide {
 std::vector<Op> runs_in_order(const Step& step) {
   std::vector<Op> ops;
   ops.reserve(step.ordered_tasks);
-  for (std::size_t t = 0; t < step.ordered_tasks; ++t) ops.push_back(run_op({TaskId(t)}));
+  for (std::size_t t = 0; t < step.ordered_tasks; ++t) ops.push_back(run_op(step, {TaskId(t)}));
   return ops;
 }
 

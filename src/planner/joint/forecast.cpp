@@ -49,7 +49,7 @@ double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, D
       pending_bytes += bytes_of(draft.ops[static_cast<std::size_t>(copy)].copy().storage);
     }
     if (op.is_run()) {
-      double start = lane;
+      double start = std::max(lane, op.lane == Lane::compute ? 0 : computed[i]);
       for (; !pending.empty(); pending.pop_front()) {
         const double gone = end[static_cast<std::size_t>(pending.front())];
         if (gone > start && live[i] + pending_bytes <= memory.count()) break;
@@ -60,6 +60,9 @@ double forecast_seconds(const Step& step, const CostModel& cost, Bytes memory, D
         if (operand.access != Access::write)
           start = std::max(start, ready[step.tensor(operand.tensor).storage.index()]);
       lane = end[i] = start + fastest_seconds(step, cost, op.run().task);
+      if (op.lane != Lane::compute)
+        for (const Operand& operand : step.operands_of(op.run().task))
+          ready[step.tensor(operand.tensor).storage.index()] = end[i];
     } else {
       double& copied = newest[op.copy().storage.index()];
       const double start = std::max({lane, copied, computed[static_cast<std::size_t>(from[i])]});

@@ -63,7 +63,7 @@ class JointChain::Planner {
     seconds_.resize(step_.tasks.size());
     for (std::size_t t = 0; t < step_.tasks.size(); ++t) {
       const std::uint32_t fastest = fastest_algorithm(step_, cost_, TaskId(t));
-      seconds_[t] = cost_.task_seconds(step_, TaskId(t), fastest);
+      seconds_[t] = compute_seconds(step_, cost_, TaskId(t), fastest);
       const std::uint32_t planned = trade_.fast_workspaces ? fastest : smallest_algorithm(step_, TaskId(t));
       workspace_[t] = step_.algorithms_of(TaskId(t))[planned].workspace.aligned().count();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost/algorithms.h"
 #include "planner/finish/floor.h"
 
 namespace tide {
@@ -114,7 +115,7 @@ ModnnSchedule::Choice ModnnSchedule::choose_algorithm(TaskId task, double start)
   std::vector<StorageId> leaving;
   for (std::uint32_t a = 0; a < algorithms.size(); ++a) {
     const Bytes bytes = algorithms[a].workspace.aligned();
-    const double seconds = cost_.task_seconds(step_, task, a);
+    const double seconds = compute_seconds(step_, cost_, task, a);
     if (start + seconds >= least) continue;
     double begin = start, lost = 0;
     Bytes at;

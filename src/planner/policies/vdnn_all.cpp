@@ -13,6 +13,10 @@ double vdnn_all_at_least(const Step& step, const CostModel& cost, const Planning
   return vdnn_seconds_at_least(step, cost, context, VdnnLayers::all);
 }
 
+std::int32_t vdnn_all_swappable(const Step& step, const PlanningContext& context) {
+  return vdnn_swappable(step, context, VdnnLayers::all);
+}
+
 }  // namespace
 
 Policy vdnn_all_policy() {
@@ -20,7 +24,8 @@ Policy vdnn_all_policy() {
           .description = "the same for the inputs of all layers",
           .plan = plan_vdnn_all,
           .rank = 8,
-          .seconds_at_least = vdnn_all_at_least};
+          .seconds_at_least = vdnn_all_at_least,
+          .swappable = vdnn_all_swappable};
 }
 
 }  // namespace tide

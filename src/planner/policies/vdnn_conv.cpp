@@ -17,6 +17,10 @@ double vdnn_conv_at_least(const Step& step, const CostModel& cost, const Plannin
   return vdnn_seconds_at_least(step, cost, context, VdnnLayers::convolutions);
 }
 
+std::int32_t vdnn_conv_swappable(const Step& step, const PlanningContext& context) {
+  return vdnn_swappable(step, context, VdnnLayers::convolutions);
+}
+
 constexpr std::array kVdnnConvFlags{
     PolicyOption{"--algorithms", "vdnn-conv, vdnn-all: fastest, or smallest in workspace", "fastest",
                  PolicyOption::Form::value,
@@ -34,6 +38,7 @@ Policy vdnn_conv_policy() {
           .plan = plan_vdnn_conv,
           .rank = 7,
           .seconds_at_least = vdnn_conv_at_least,
+          .swappable = vdnn_conv_swappable,
           .options = kVdnnConvFlags};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/algorithms.h"
 #include "planner/finish/floor.h"
 
 namespace tide {
@@ -180,7 +181,7 @@ bool VirtualRuntime::launch(TaskId task) {
       begin = std::max(begin, hole->ready);
       address = hole->address;
     }
-    const double end = begin + cost_.task_seconds(step_, task, a);
+    const double end = begin + compute_seconds(step_, cost_, task, a);
     if (found && end >= best_end) continue;
     best = a;
     best_end = end;

@@ -8,6 +8,7 @@ namespace tide {
 void StepChoice::apply_to(StepOptions& options) const {
   options.fuse_limit = fuse_limit;
   options.part = part;
+  if (early_updates) options.ranks.late_updates = false;
   if (samples == 0) return;
   (part == Part::whole ? options.sub_batch : options.batch) = samples;
 }

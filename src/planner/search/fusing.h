@@ -17,6 +17,7 @@ struct StepChoice {
   Bytes fuse_limit = {};     // see StepOptions
   std::int64_t samples = 0;  // of a part, or of a sub-batch of the whole; 0: the batch
   Part part = Part::whole;
+  bool early_updates = false;  // where there are several ranks
   // For the options of the step with this batch.
   void apply_to(StepOptions& options) const;
 };

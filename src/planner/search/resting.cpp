@@ -74,7 +74,7 @@ class Candidates {
         turned[s] = !forward;
         (forward ? before : result)[s] = forward ? now : now - before[s];
       }
-      now += fastest_seconds(step, cost, TaskId(t));
+      now += fastest_compute_seconds(step, cost, TaskId(t));
     }
     return result;
   }

@@ -439,7 +439,20 @@ class Search {
 
 PlanResult search_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,
                        const PlanningContext& context) {
-  return Search(policy, cost).over_rungs(build, context);
+  PlanResult late = Search(policy, cost).over_rungs(build, context);
+  const StepOptions options = late.plan ? late.plan->phases.front().step->options : build({}).options;
+  // Without a budget nothing is gained by updating sooner.
+  if (options.ranks.count == 1 || !options.training || !context.memory[Tier::device]) return late;
+  const BuildStep build_early = [&](StepChoice choice) {
+    choice.early_updates = true;
+    return build(choice);
+  };
+  PlanResult early = Search(policy, cost).over_rungs(build_early, context);
+  for (PlanResult* const result : {&late, &early})
+    if (result->plan && !result->seconds) result->seconds = simulate(*result->plan, cost).seconds;
+  const bool better = early.plan ? !late.plan || *early.seconds < *late.seconds
+                                 : !late.plan && early.floor[Tier::device] < late.floor[Tier::device];
+  return better ? early : late;
 }
 
 PlanResult search_any_plan(const Policy& policy, const BuildStep& build, const CostModel& cost,

@@ -1,6 +1,7 @@
 // One search over what is open about a plan, from the outside in. Each loop has a file of its own that says what there
 // is to choose from; every candidate goes through a Keeper.
 //
+//   updates   of several ranks: behind the backward pass, or sooner
 //   rungs     how much of the budget a plan is made for           rungs.h
 //     fusing    how much of the step is fused                     fusing.h
 //       resting   which parameters rest in host memory            resting.h

@@ -1,0 +1,250 @@
+#include "planner/ranks/ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/names.h"
+#include "base/stopwatch.h"
+#include "plan/check_together.h"
+#include "planner/ranks/link_share.h"
+#include "planner/ranks/triggers.h"
+
+namespace tide {
+namespace {
+
+constexpr std::array<std::string_view, 3> kStaggerNames{"none", "paper", "auto"};
+using Result = std::shared_ptr<const PlanResult>;
+
+// By rank: which device of its group it is.
+std::vector<std::int32_t> places_in_group(const Topology& topology) {
+  std::vector<std::int32_t> places;
+  for (const DevicePlace& place : device_places(topology))
+    places.push_back(static_cast<std::int32_t>(place.device_in_switch));
+  return places;
+}
+
+// A set whose ranks differ only by their place in their group.
+template <typename PlanPlace>
+RankPlans set_of(const RankRequest& request, std::string way, const PlanPlace& plan) {
+  RankPlans set;
+  set.way = std::move(way);
+  std::map<std::int32_t, Result> known;
+  std::vector<const Plan*> plans;
+  for (const std::int32_t place : places_in_group(*request.topology)) {
+    Result& result = known[place];
+    if (!result) result = std::make_shared<const PlanResult>(plan(place));
+    set.of.push_back(result);
+    if (result->plan) plans.push_back(&*result->plan);
+  }
+  if (plans.size() < set.of.size()) return set;
+  require_valid_together(plans);
+  set.timelines = simulate_together(plans, {&request.cost, 1}, *request.topology, request.road);
+  set.seconds = seconds_of(set.timelines);
+  return set;
+}
+
+RankPlans alike(const RankRequest& request, const std::string& way, const Policy& policy, const PlannerOptions& options,
+                double link_share = 1) {
+  const Result result = std::make_shared<const PlanResult>(
+      link_share == 1 ? request.plan(policy, options, *request.cost)
+                      : request.plan(policy, options, LinkShare(*request.cost, link_share)));
+  return set_of(request, way, [&](std::int32_t) { return *result; });
+}
+
+PlannerOptions staggered(const PlannerOptions& options, std::int32_t layers, std::int32_t place) {
+  PlannerOptions changed = options;
+  changed.policy.set<StaggerOptions>() = {.layers = layers, .index = place};
+  return changed;
+}
+
+std::string way_text(std::string_view name, std::int32_t layers, std::int32_t all) {
+  return fmt::format("{}, {} of {} layers", name, layers, all);
+}
+
+class RankSearch {
+ public:
+  RankSearch(const RankRequest& request, const Policy& policy, const PlannerOptions& options)
+      : request_(request),
+        policy_(policy),
+        options_(options),
+        all_(policy.swappable == nullptr ? 0 : policy.swappable(*request.step, options)),
+        group_(largest_group(*request.topology)) {}
+
+  RankPlans none() {
+    return tried("none", [&] { return alike(request_, "none", policy_, options_); });
+  }
+
+  // Where no number of layers does, the answer of all of them.
+  RankPlans paper() {
+    if (policy_.swappable == nullptr)
+      throw Error("policy {} swaps no layers that could be staggered; use vdnn-conv or vdnn-all, or --stagger auto",
+                  policy_.name);
+    RankPlans set;
+    for (const std::int32_t layers : layer_counts()) {
+      set = in_turn("paper", layers, false);
+      if (set.fits()) break;
+    }
+    return set;
+  }
+
+  RankPlans best() {
+    RankPlans best = none();
+    const auto consider = [&](RankPlans set) {
+      if (set.fits() && (!best.fits() || set.seconds < best.seconds)) best = std::move(set);
+    };
+    if (policy_.swappable != nullptr) {
+      consider(paper());
+      const auto of_group = static_cast<std::int32_t>(group_);
+      std::set<std::int32_t> counts{(all_ + of_group - 1) / of_group, all_ / 2, all_ / 4, all_};
+      for (const std::int32_t layers : counts) {
+        consider(in_turn("staggered", layers, false));
+        consider(in_turn("staggered and triggered", layers, true));
+      }
+    }
+    const double share = 1 / static_cast<double>(group_);
+    const auto other = std::ranges::find(policies(), true, &Policy::tries_all_others);
+    consider(tried("auto", [&] { return alike(request_, "auto", *other, options_); }));
+    if (group_ > 1) {
+      consider(tried("a share of the link",
+                     [&] { return alike(request_, "a share of the link", policy_, options_, share); }));
+      consider(tried("auto, a share of the link",
+                     [&] { return alike(request_, "auto, a share of the link", *other, options_, share); }));
+    }
+    return best;
+  }
+
+  RankPlans finished(RankPlans set) {
+    for (Trial& trial : trials_) trial.kept = trial.name == set.way && set.fits();
+    set.trials = std::move(trials_);
+    return set;
+  }
+
+ private:
+  template <typename Make>
+  RankPlans tried(const std::string& name, const Make& make) {
+    const Stopwatch watch;
+    RankPlans set = make();
+    trials_.push_back({.name = name,
+                       .depth = 0,
+                       .seconds = set.fits() ? std::optional(set.seconds) : std::nullopt,
+                       .took = watch.seconds(),
+                       .kept = false});
+    return set;
+  }
+
+  RankPlans in_turn(std::string_view name, std::int32_t layers, bool triggers) {
+    const std::string way = way_text(name, layers, all_);
+    return tried(way, [&] {
+      RankPlans set = plan_staggered(request_, policy_, options_, layers, triggers);
+      set.way = way;
+      return set;
+    });
+  }
+
+  // From none to all; of many layers, some.
+  [[nodiscard]] std::vector<std::int32_t> layer_counts() const {
+    constexpr std::int32_t kMostCounts = 32;
+    const std::int32_t more = std::max(1, all_ / kMostCounts);
+    std::vector<std::int32_t> counts;
+    for (std::int32_t layers = 0; layers < all_; layers += more) counts.push_back(layers);
+    counts.push_back(all_);
+    return counts;
+  }
+
+  const RankRequest& request_;
+  const Policy& policy_;
+  const PlannerOptions& options_;
+  std::int32_t all_;
+  std::size_t group_;
+  std::vector<Trial> trials_;
+};
+
+// The devices of a group, each with its swap-ins at their best time beside the others.
+class TriggeredSet {
+ public:
+  TriggeredSet(const RankRequest& request, const Policy& policy, const PlannerOptions& options, std::int32_t layers)
+      : request_(request),
+        policy_(policy),
+        options_(options),
+        layers_(layers),
+        some_(first_devices(*request.topology, std::min(device_count(*request.topology), kSimulated))) {
+    const std::size_t places = largest_group(*request.topology);
+    for (std::size_t place = 0; place < places; ++place)
+      found_.push_back(earliest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
+                                         static_cast<std::size_t>(layers_),
+                                         static_cast<std::int32_t>(request.step->layer_names.size())));
+    if (std::ranges::any_of(found_, [](const TriggersFound& found) { return !found.result.plan; })) return;
+    for (std::size_t place = 0; place < places; ++place)
+      found_[place] = latest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
+                                      [&](const Plan& tried) { return seconds_beside(place, tried); }, found_[place]);
+  }
+
+  [[nodiscard]] const PlanResult& of(std::int32_t place) const {
+    return found_[static_cast<std::size_t>(place)].result;
+  }
+
+ private:
+  // Devices that are simulated for each trigger: further groups are alike.
+  static constexpr std::size_t kSimulated = 8;
+
+  [[nodiscard]] PlanResult plan(std::size_t place, const TriggerOptions& triggers) const {
+    PlannerOptions changed = staggered(options_, layers_, static_cast<std::int32_t>(place));
+    changed.policy.set<TriggerOptions>() = triggers;
+    return request_.plan(policy_, changed, *request_.cost);
+  }
+
+  [[nodiscard]] double seconds_beside(std::size_t own, const Plan& plan) const {
+    std::vector<const Plan*> plans;
+    for (const std::int32_t place : places_in_group(some_))
+      plans.push_back(static_cast<std::size_t>(place) == own ? &plan : &*of(place).plan);
+    return seconds_of(simulate_together(plans, {&request_.cost, 1}, some_, request_.road));
+  }
+
+  const RankRequest& request_;
+  const Policy& policy_;
+  const PlannerOptions& options_;
+  std::int32_t layers_;
+  Topology some_;
+  std::vector<TriggersFound> found_;  // by place in the group
+};
+
+}  // namespace
+
+std::string_view stagger_name(Stagger stagger) { return kStaggerNames[static_cast<std::size_t>(stagger)]; }
+Stagger stagger_from_name(std::string_view name) { return find_name<Stagger>(kStaggerNames, name, "way to stagger"); }
+
+const PlanResult& RankPlans::short_one() const {
+  return **std::ranges::find_if(of, [](const Result& result) { return !result->plan; });
+}
+
+std::size_t largest_group(const Topology& topology) {
+  std::size_t most = 1;
+  for (const HostSlot& host : topology.hosts)
+    for (const SwitchSlot& each : host.switches) most = std::max(most, each.devices.size());
+  return most;
+}
+
+RankPlans plan_staggered(const RankRequest& request, const Policy& policy, const PlannerOptions& options,
+                         std::int32_t layers, bool triggers) {
+  const std::string way = fmt::format("{} layers in turn", layers);
+  if (!triggers)
+    return set_of(request, way, [&](std::int32_t place) {
+      return request.plan(policy, staggered(options, layers, place), *request.cost);
+    });
+  TriggeredSet triggered(request, policy, options, layers);
+  return set_of(request, way, [&](std::int32_t place) { return triggered.of(place); });
+}
+
+RankPlans plan_ranks(const RankRequest& request, const Policy& policy, const PlannerOptions& options, Stagger stagger) {
+  RankSearch search(request, policy, options);
+  switch (stagger) {
+    case Stagger::none: return search.finished(search.none());
+    case Stagger::paper: return search.finished(search.paper());
+    case Stagger::automatic: break;
+  }
+  return search.finished(search.best());
+}
+
+}  // namespace tide
