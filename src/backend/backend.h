@@ -23,8 +23,12 @@ struct StepState {
   double learning_rate = 0;
   std::int64_t update_count = 1;  // counts from 1, for the bias correction of Adam
   std::int64_t first_sample = 0;  // global index of the batch's first sample
-  std::int64_t global_batch = 1;  // the loss gradient is divided by this
+  std::int64_t global_batch = 1;  // the loss gradient is divided by this; 0: it is zero, the samples do not count
 };
+// What the gradient of a loss of this weight is multiplied by.
+[[nodiscard]] inline double gradient_scale(const StepState& state, double weight, std::int64_t positions) {
+  return state.global_batch > 0 ? weight / static_cast<double>(state.global_batch * positions) : 0;
+}
 
 // One run of a prepared task.
 struct Launch {
@@ -39,7 +43,7 @@ using Kernel = std::function<void(const Launch&)>;
 
 // A whole step recorded once and launched many times, on devices that run by themselves.
 // Record the ops in the plan's order, then finish(); a step is begin_step(), launch(),
-// synchronize(). Tasks run on the compute lane. Nothing
+// synchronize(). Nothing
 // else may be done with the backend between making a queue and finish().
 class StepQueue {
  public:
@@ -48,9 +52,12 @@ class StepQueue {
   // The next op of `lane`, and all behind it, come after `op`, which was recorded on another lane.
   virtual void wait(Lane lane, std::size_t op) = 0;
   // The kernel is called now; addresses must stay what they are, the state is that of begin_step().
-  virtual void run(std::size_t op, const Kernel& kernel, const Launch& launch) = 0;
+  virtual void run(Lane lane, std::size_t op, const Kernel& kernel, const Launch& launch) = 0;
   // Between device memory and memory of allocate_host(), either way.
   virtual void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) = 0;
+  // Something that the host does in its turn. What it throws, synchronize() throws. An op may be several of these and
+  // of copies, on one lane.
+  virtual void call(Lane lane, std::size_t op, std::function<void()> work) = 0;
   virtual void finish() = 0;
 
   virtual void launch() = 0;  // returns at once

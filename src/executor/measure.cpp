@@ -31,6 +31,7 @@ struct Candidate {
 std::map<std::string, Candidate> distinct_tasks(const Step& step) {
   std::map<std::string, Candidate> found;
   for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+    if (is_collective(step.tasks[t].kind)) continue;
     const TaskId before = t > 0 && t < step.ordered_tasks ? TaskId(t - 1) : TaskId();
     for (std::size_t a = 0; a < step.algorithms_of(TaskId(t)).size(); ++a)
       found.try_emplace(signature_of(step, TaskId(t), a),
@@ -96,7 +97,7 @@ class TaskTimer {
     const std::unique_ptr<StepQueue> queue = backend_.make_queue(false);
     if (queue)
       for (std::size_t i = 0; i < runs.size(); ++i)
-        queue->run(i, kernel, {runs[i].operands.data(), runs[i].workspace, &state_});
+        queue->run(Lane::compute, i, kernel, {runs[i].operands.data(), runs[i].workspace, &state_});
     if (queue) queue->finish();
     std::vector<double> times;
     const Stopwatch begin;

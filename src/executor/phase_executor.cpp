@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/tree_sum.h"
+
 namespace tide {
 namespace {
 
@@ -38,7 +40,10 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
       arena_(tiers.device),
       phase_(&phase),
       link_(backend, options.link_bytes_per_second),
+      collectives_(options.collectives),
+      observer_(options.observer),
       record_(options.record) {
+  if (observer_ != nullptr) observer_->on_phase(phase);
   find_memory(tiers);
   prepare();
   if (!backend_.host_addressable()) stage_entries(options.input_ahead);
@@ -51,7 +56,10 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
   if (record_) timeline_.spans.resize(ops_.size());
   const bool uses_disk = std::any_of(phase_->ops.begin(), phase_->ops.end(),
                                      [](const Op& op) { return op.is_copy() && op.copy().to == Tier::disk; });
-  if (!guard_ && !uses_disk && options.link_bytes_per_second <= 0) record_step();
+  const bool calls_others =
+      std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane == Lane::reduce; });
+  const bool records = !calls_others || collectives_->records();
+  if (!guard_ && !uses_disk && records && options.link_bytes_per_second <= 0) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
@@ -131,7 +139,12 @@ void PhaseExecutor::prepare() {
       continue;
     }
     const Run& run = op.run();
-    prepared.kernel = backend_.prepare(step, run.task, run.algorithm);
+    if (!is_collective(step.task(run.task).kind))
+      prepared.kernel = backend_.prepare(step, run.task, run.algorithm);
+    else if (collectives_ != nullptr)
+      prepared.kernel = collectives_->prepare(step, run.task);
+    else
+      throw Error("{} takes the other ranks, and there are none", task_name(step, run.task));
     prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
     for (const Operand& operand : step.operands_of(run.task))
       addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()] + step.offset_of(operand)));
@@ -182,8 +195,11 @@ void PhaseExecutor::record_step() {
     try {
       for (const std::int32_t wait : phase_->ops[i].waits)
         if (ops_[static_cast<std::size_t>(wait)].lane != op.lane) queue_->wait(op.lane, static_cast<std::size_t>(wait));
-      if (op.kernel)
-        queue_->run(i, op.kernel, Launch{addresses_.data() + op.first_address, op.workspace, nullptr});
+      const Launch launch{addresses_.data() + op.first_address, op.workspace, nullptr};
+      if (op.lane == Lane::reduce)
+        collectives_->record(*queue_, i, *phase_->step, phase_->ops[i].run().task, launch);
+      else if (op.kernel)
+        queue_->run(op.lane, i, op.kernel, launch);
       else
         queue_->copy(op.lane, i, op.copy_to, op.copy_from, op.copy_bytes);
     } catch (...) {
@@ -205,10 +221,12 @@ void PhaseExecutor::move(const Prepared& op) {
 void PhaseExecutor::run_op(std::size_t index) {
   const Prepared& op = ops_[index];
   const double begin = record_ ? since_start_.seconds() : 0;
+  if (observer_ != nullptr) observer_->on_begin(*phase_, index);
   if (op.kernel)
     op.kernel(Launch{addresses_.data() + op.first_address, op.workspace, state_});
   else
     move(op);
+  if (observer_ != nullptr) observer_->on_end(*phase_, index);
   count(op, totals_[op.lane]);
   if (record_ && op.kernel) backend_.synchronize();
   if (record_) timeline_.spans[index] = {static_cast<std::int32_t>(index), begin, since_start_.seconds()};
@@ -238,7 +256,10 @@ void PhaseExecutor::start(const StepState& state) {
   if (staging_) staging_->send();
   backend_.begin_step(state);
   since_start_.restart();
-  if (queue_) return queue_->launch();
+  if (queue_) {
+    if (observer_ != nullptr) observer_->on_recorded_begin(*phase_);
+    return queue_->launch();
+  }
   if (lanes_) {
     const Lanes::Outcome outcome = lanes_->run_step();
     if (outcome.error) throw failure(outcome.op, outcome.error);
@@ -251,6 +272,7 @@ void PhaseExecutor::start(const StepState& state) {
 void PhaseExecutor::finish() {
   if (queue_) {
     queue_->synchronize();
+    if (observer_ != nullptr) observer_->on_recorded_end(*phase_);
     for (const Prepared& op : ops_) count(op, totals_[op.lane]);
   }
   timeline_.seconds = since_start_.seconds();
@@ -299,16 +321,20 @@ void PhaseExecutor::send_ahead() {
 Metric PhaseExecutor::metric() const {
   Metric total;
   const Step& step = *phase_->step;
+  const StepOptions& options = step.options;
+  const std::int64_t parts = options.ranks.parts > 0 ? options.batch / options.sub_batch : 1;
+  std::vector<double> losses(static_cast<std::size_t>(parts), 0);
   for (const Tensor& tensor : step.tensors) {
     if (tensor.tensor_class != TensorClass::metric) continue;
     float values[2];
     std::memcpy(values, host_view(tensor.storage), sizeof values);
-    const Shape& output = step.network->layer(tensor.layer).outputs.front();
-    const auto answers = static_cast<double>(step.options.batch * output.positions());
-    total.loss += static_cast<double>(values[0]) / answers;
+    const std::int64_t positions = step.network->layer(tensor.layer).outputs.front().positions();
+    losses[static_cast<std::size_t>(tensor.index)] += static_cast<double>(values[0]) / static_cast<double>(positions);
     total.correct += static_cast<double>(values[1]);
-    total.answers += answers;
+    total.answers += static_cast<double>(options.batch / parts * positions);
   }
+  total.loss_sum = tree_sum(std::span(losses));
+  total.loss = total.loss_sum / static_cast<double>(options.batch);
   return total;
 }
 

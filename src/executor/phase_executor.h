@@ -20,11 +20,13 @@
 #include <span>
 #include <vector>
 
+#include "backend/collectives.h"
 #include "base/stopwatch.h"
 #include "executor/arena.h"
 #include "executor/guard.h"
 #include "executor/lanes.h"
 #include "executor/link.h"
+#include "executor/op_observer.h"
 #include "executor/staging.h"
 #include "memory/spill_file.h"
 #include "plan/plan.h"
@@ -43,6 +45,9 @@ struct ExecutorOptions {
   // Above 0: copies between device and host are slowed down to this, each way, as on a link
   // of that speed.
   double link_bytes_per_second = 0;
+  // For steps of several ranks; outlives the executor.
+  Collectives* collectives = nullptr;
+  OpObserver* observer = nullptr;  // likewise
   // Where in the device arena, beyond the plan, there is room for the next inputs; 0: nowhere.
   Bytes input_ahead = {};
 };
@@ -62,9 +67,10 @@ struct Tiers {
 
 // Over all loss layers.
 struct Metric {
-  double loss = 0;     // mean over the batch's positions, weighted over loss layers
-  double correct = 0;  // answers
-  double answers = 0;  // labels in the batch
+  double loss = 0;      // mean over the batch's positions, weighted over loss layers
+  double correct = 0;   // answers
+  double answers = 0;   // labels in the batch
+  double loss_sum = 0;  // over samples, of which the mean is `loss`; in parts, by their tree
 };
 
 class PhaseExecutor {
@@ -165,6 +171,8 @@ class PhaseExecutor {
   std::vector<std::byte*> entry_;  // by storage: its address between steps, or null
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<Staging> staging_;  // null: the host can address the device's memory
+  Collectives* collectives_;
+  OpObserver* observer_;
   bool record_;
   Bytes entry_top_;
   Bytes high_water_;

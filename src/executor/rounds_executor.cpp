@@ -72,6 +72,7 @@ void RoundsExecutor::add_result(const Round& round) {
   if (round.samples > 0) {
     const Metric metric = done.metric();
     metric_.loss += metric.loss * static_cast<double>(round.samples) / static_cast<double>(batch_);
+    metric_.loss_sum += metric.loss_sum;
     metric_.correct += metric.correct;
     metric_.answers += metric.answers;
   }

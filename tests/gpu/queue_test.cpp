@@ -91,7 +91,8 @@ TEST_F(QueueTest, GivesTheBitsOfSingleLaunches) {
   const auto queue = backend_->make_queue(false);
   ASSERT_NE(queue, nullptr);
   StepState ignored;  // the recording must not keep it
-  for (std::size_t t = 0; t < recorded.size(); ++t) queue->run(t, recorded.kernel(t), recorded.launch(t, &ignored));
+  for (std::size_t t = 0; t < recorded.size(); ++t)
+    queue->run(Lane::compute, t, recorded.kernel(t), recorded.launch(t, &ignored));
   queue->finish();
   StepState state = test_state(*step);
   for (int round = 0; round < 4; ++round) {
@@ -126,7 +127,7 @@ TEST_F(QueueTest, CopiesOnLanesInOrder) {
       queue->copy(Lane::in, kIn, job.address(y), host, bytes);
       queue->wait(Lane::compute, kIn);
     }
-    queue->run(t, job.kernel(t), job.launch(t, nullptr));
+    queue->run(Lane::compute, t, job.kernel(t), job.launch(t, nullptr));
   }
   queue->finish();
   const StepState state = test_state(*step);
@@ -160,7 +161,7 @@ TEST_F(QueueTest, AnAbandonedRecordingLeavesTheBackendUsable) {
   const StepState state = test_state(*step);
   {
     const auto queue = backend_->make_queue(false);
-    queue->run(0, job.kernel(0), job.launch(0, &state));
+    queue->run(Lane::compute, 0, job.kernel(0), job.launch(0, &state));
   }
   job.run_one_by_one(state);
   EXPECT_FALSE(job.persistent().empty());

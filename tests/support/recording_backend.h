@@ -24,9 +24,10 @@ class ShufflingQueue final : public StepQueue {
     EXPECT_TRUE(index_.contains(op)) << "a wait for an op that comes later";
     pending_[lane].insert(index_.at(op));
   }
-  void run(std::size_t op, const Kernel& kernel, const Launch& launch) override {
-    add(Lane::compute, op, [this, kernel, launch] { kernel({launch.operands, launch.workspace, &state_}); });
+  void run(Lane lane, std::size_t op, const Kernel& kernel, const Launch& launch) override {
+    add(lane, op, [this, kernel, launch] { kernel({launch.operands, launch.workspace, &state_}); });
   }
+  void call(Lane lane, std::size_t op, std::function<void()> work) override { add(lane, op, std::move(work)); }
   void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
     EXPECT_NE(lane, Lane::compute);
     add(lane, op, [=] { std::copy_n(from, bytes.size(), to); });

@@ -1,5 +1,6 @@
 // Batch normalization over NHWC: what each kind of task does with the loops of batch_norm_rows.h.
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "backend/cpu/batch_norm_rows.h"
@@ -38,6 +39,25 @@ struct Normalization {
   std::size_t scale, shift, y;
   bool relu;
 };
+
+// Mean, and squares around it, of some numbers.
+struct Joined {
+  double count = 0, mean = 0, squares = 0;
+};
+
+Joined join(const Joined& a, const Joined& b) {
+  const double count = a.count + b.count, difference = b.mean - a.mean;
+  return {count, a.mean + difference * b.count / count,
+          a.squares + b.squares + difference * difference * a.count * b.count / count};
+}
+
+// In one binary tree.
+template <typename Value, typename Of, typename Join>
+Value over_parts(Index begin, Index end, const Of& of, const Join& both) {
+  if (end - begin == 1) return of(begin);
+  const Index middle = begin + (end - begin) / 2;
+  return both(over_parts<Value>(begin, middle, of, both), over_parts<Value>(middle, end, of, both));
+}
 
 // The statistics alone of some of the samples are added to those of the samples before; the last of them moves
 // the running ones.
@@ -92,6 +112,84 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
                        channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
+}
+
+// Mean and sum of squares around it, of the samples at hand.
+Recipe moments_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const std::size_t x = view.read(Role::x), moments = view.written(Role::moments);
+  const Index parts = std::min<Index>(threads, rows);
+  const auto kernel = [=](const Launch& launch) {
+    const auto* from = input_of<float>(launch, x);
+    reduce_rows(launch.workspace, rows, channels, parts, threads,
+                [&](const Partial& p, Index row, Index size, Index above) {
+                  add_block(from + row * channels, size, channels, static_cast<double>(above), p.block_first,
+                            p.block_second, p.pivot, p.first, p.second);
+                });
+    auto* result = output_of<float>(launch, moments);
+    for (Index c = 0; c < channels; ++c) {
+      Joined all;
+      for (Index part = 0; part < parts; ++part) {
+        const Partial p = Partial::existing(launch.workspace, part, channels);
+        const Range range = part_of(rows, part, parts);
+        all = join(all, {static_cast<double>(range.end - range.begin), p.first[c], p.second[c]});
+      }
+      result[c] = static_cast<float>(all.mean);
+      result[channels + c] = static_cast<float>(all.squares);
+    }
+  };
+  return recipe(kernel, Bytes(parts * Partial::bytes(channels)));
+}
+
+// Statistics of all samples from those of equal parts of them.
+Recipe joined_statistics_recipe(const TaskView& view, Index rows, Index channels) {
+  const BatchNormOptions options = view.options<BatchNormOptions>();
+  const std::size_t moments = view.read(Role::moments);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  const Index parts = view.shape(moments).elements() / (2 * channels);
+  return recipe([=](const Launch& launch) {
+    const auto* from = input_of<float>(launch, moments);
+    for (Index c = 0; c < channels; ++c) {
+      const Joined all = over_parts<Joined>(
+          0, parts,
+          [&](Index part) {
+            const float* const own = from + part * 2 * channels + c;
+            return Joined{static_cast<double>(rows), static_cast<double>(own[0]), static_cast<double>(own[channels])};
+          },
+          join);
+      const double momentum = options.momentum, unbiased = all.count > 1 ? 1.0 / (all.count - 1) : 1.0;
+      output_of<float>(launch, mean)[c] = static_cast<float>(all.mean);
+      output_of<float>(launch, deviation)[c] =
+          static_cast<float>(1 / std::sqrt(all.squares / all.count + options.epsilon));
+      const auto mean_before = static_cast<double>(input_of<float>(launch, old_mean)[c]);
+      const auto variance_before = static_cast<double>(input_of<float>(launch, old_variance)[c]);
+      output_of<float>(launch, new_mean)[c] = static_cast<float>((1 - momentum) * mean_before + momentum * all.mean);
+      output_of<float>(launch, new_variance)[c] =
+          static_cast<float>((1 - momentum) * variance_before + momentum * all.squares * unbiased);
+    }
+  });
+}
+
+// Sums over parts, of floats as other gradients are: what some ranks have added up goes on with others.
+Recipe joined_sums_recipe(const TaskView& view, Index channels) {
+  const std::size_t moments = view.read(Role::moments), scale = view.written(Role::d_weight),
+                    shift = view.written(Role::d_bias);
+  const bool add_scale = view.accumulates(scale), add_shift = view.accumulates(shift);
+  const Index parts = view.shape(moments).elements() / (2 * channels);
+  return recipe([=](const Launch& launch) {
+    const auto* from = input_of<float>(launch, moments);
+    const auto sum = [&](Index at) {
+      return over_parts<float>(
+          0, parts, [&](Index part) { return from[part * 2 * channels + at]; }, std::plus<float>());
+    };
+    for (Index c = 0; c < channels; ++c) {
+      float& of_scale = output_of<float>(launch, scale)[c];
+      of_scale = sum(c) + (add_scale ? of_scale : 0.0F);
+      float& of_shift = output_of<float>(launch, shift)[c];
+      of_shift = sum(channels + c) + (add_shift ? of_shift : 0.0F);
+    }
+  });
 }
 
 // Replay, and what has the statistics of all samples, normalize with the saved ones, evaluation with the running ones.
@@ -169,7 +267,7 @@ Recipe spread_recipe(const TaskView& view, Index rows, Index channels, int threa
                     dx = view.written(Role::dx);
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
   const std::size_t scale_sums = view.read(Role::d_weight), shift_sums = view.read(Role::d_bias);
-  const auto all = static_cast<double>(view.step().options.batch * (rows / view.samples()));
+  const auto all = static_cast<double>(normalized_samples(view.step().options) * (rows / view.samples()));
   const auto kernel = [=](const Launch& launch) {
     auto* factor = reinterpret_cast<float*>(launch.workspace);
     float *slope = factor + channels, *offset = slope + channels;
@@ -251,6 +349,9 @@ Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
   const Shape shape = view.input();
   const Index rows = shape.batch() * shape.positions(), channels = shape.channels();
   const int threads = team_for(shape.elements(), threads_of(context));
+  if (view.find_written(Role::moments)) return moments_recipe(view, rows, channels, threads);
+  if (view.find_read(Role::moments))
+    return view.is_forward() ? joined_statistics_recipe(view, rows, channels) : joined_sums_recipe(view, channels);
   if (view.find_read(Role::d_weight)) return spread_recipe(view, rows, channels, threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
   if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);

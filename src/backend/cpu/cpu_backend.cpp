@@ -10,6 +10,7 @@
 #include "backend/host_memory.h"
 #include "backend/logical_order.h"
 #include "backend/make.h"
+#include "step/buckets.h"
 
 namespace tide {
 namespace {
@@ -40,6 +41,9 @@ Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
     case TaskKind::backward:
     case TaskKind::backward_data:
     case TaskKind::backward_weights: return recipe_of_layer(view, context);
+    case TaskKind::reduce:
+    case TaskKind::scatter:
+    case TaskKind::gather: break;  // several ranks' together
   }
   nothing_to_run(view);
 }
@@ -77,9 +81,15 @@ class CpuBackend final : public Backend {
     for (const Tensor& tensor : step.tensors)
       if (const WeightLayout* layout = layout_of(step, tensor))
         step.storages[tensor.storage.index()].bytes = Bytes(static_cast<std::int64_t>(layout->stored.get_size()));
+    lay_out_buckets(step, [&](ParameterId parameter) {
+      const WeightLayout* const layout = context_->weight_layout(step.network, parameter);
+      return layout != nullptr ? Bytes(static_cast<std::int64_t>(layout->stored.get_size()))
+                               : bytes_of(step.network->parameters[parameter.index()].shape, DataType::f32);
+    });
     step.algorithm_sets.resize(1);
     std::map<Bytes, std::uint32_t> sets{{Bytes{}, 0}};
     for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+      if (is_collective(step.tasks[t].kind)) continue;
       const Bytes workspace = recipe_of(TaskView(step, TaskId(t)), context_).workspace;
       const auto [set, is_new] = sets.emplace(workspace, step.algorithm_sets.size());
       if (is_new) step.algorithm_sets.push_back({Algorithm{"default", workspace}});

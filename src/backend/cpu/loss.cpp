@@ -128,7 +128,7 @@ Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& cont
   }
   const std::size_t dx = view.written(Role::dx);
   return recipe([=](const Launch& launch) {
-    const auto factor = static_cast<float>(s.weight / static_cast<double>(launch.state->global_batch * s.positions));
+    const auto factor = static_cast<float>(gradient_scale(*launch.state, s.weight, s.positions));
     const auto rest = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
     parallel_ranges(threads, rows, kElementGrain / s.classes + 1, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {

@@ -172,7 +172,11 @@ Recipe sum_recipe(const TaskView& view, const ContextPtr& context, Role from, Ro
   const int threads = threads_of(context);
   const std::vector<std::size_t> sources = view.all_read(from);
   const std::size_t target = view.written(to);
-  const Index count = count_of(view, target);
+  // A parameter's gradient may lie in more bytes than its shape says.
+  const bool stored = view.tensor(target).tensor_class == TensorClass::parameter_gradient;
+  const Index count = stored
+                          ? bytes_of(view.step(), view.operand(sources[0])).count() / static_cast<Index>(sizeof(float))
+                          : count_of(view, target);
   if (sources.size() == 2) return recipe(binary_kernel(add, sources[0], sources[1], target, count, threads));
   return recipe([=](const Launch& launch) {
     auto* y = output_of<float>(launch, target);

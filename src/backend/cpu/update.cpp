@@ -93,7 +93,7 @@ Rates rates_of(const OptimizerOptions& options, const StepState& state, double c
 }
 
 Index stored_floats(const TaskView& view, std::size_t position) {
-  return view.step().storage(view.tensor(position).storage).bytes.count() / static_cast<Index>(sizeof(float));
+  return bytes_of(view.step(), view.operand(position)).count() / static_cast<Index>(sizeof(float));
 }
 
 }  // namespace

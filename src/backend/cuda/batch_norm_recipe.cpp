@@ -138,6 +138,8 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
 }  // namespace
 
 Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
+  if (view.find_written(Role::moments) || view.find_read(Role::moments))
+    throw Error("batch norm over several ranks or in a fixed order is not possible on cuda; use --backend cpu");
   if (!view.is_forward()) return backward_recipe(view, context);
   if (view.find_written(Role::mean)) return training_recipe(view, context);
   return fixed_recipe(view, context);

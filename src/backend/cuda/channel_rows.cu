@@ -114,7 +114,7 @@ __global__ void loss_backward_kernel(LossShape s, const DeviceState* state, cons
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + warp;
   if (row >= s.rows) return;
   const std::int64_t label = label_of(s, labels, row);
-  const bool counts = label >= 0 && label < s.classes;
+  const bool counts = label >= 0 && label < s.classes && state->global_batch > 0;
   const auto factor =
       counts ? static_cast<float>(s.weight / static_cast<double>(state->global_batch * s.positions)) : 0.0F;
   const auto rest = static_cast<float>(s.smoothing / static_cast<double>(s.classes));

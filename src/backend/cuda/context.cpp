@@ -65,6 +65,7 @@ void Context::set_state(const StepState& state) {
 
 void Context::copy(Lane lane, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
+  const std::lock_guard lock(copying_[lane]);  // copies of the lane, and what ranks do together
   const cudaStream_t target = stream(lane);
   if (lane != Lane::compute) {
     const cudaEvent_t ready = ready_[lane].get();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Context {
   bool recording_ = false;
   PerLane<Stream> streams_;
   PerLane<Event> ready_;
+  PerLane<std::mutex> copying_;
   CudnnHandle cudnn_;
   CublasHandle cublas_;
   DeviceMemory state_;

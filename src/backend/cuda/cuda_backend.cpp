@@ -8,6 +8,7 @@
 
 #include "backend/cuda/recipe.h"
 #include "backend/cuda/step_queue.h"
+#include "backend/cuda/streams.h"
 #include "backend/logical_order.h"
 #include "backend/make.h"
 #include "base/size_text.h"
@@ -41,6 +42,9 @@ Recipe recipe_of(const TaskView& view, const ContextPtr& context) {
     case TaskKind::backward:
     case TaskKind::backward_data:
     case TaskKind::backward_weights: return recipe_of_layer(view, context);
+    case TaskKind::reduce:
+    case TaskKind::scatter:
+    case TaskKind::gather: break;  // several ranks' together
   }
   nothing_to_run(view);
 }
@@ -76,6 +80,7 @@ class CudaBackend final : public Backend {
     Bytes room;  // of the largest task
     for (std::size_t t = 0; t < step.tasks.size(); ++t) room = std::max(room, operand_bytes(step, TaskId(t)));
     for (std::size_t t = 0; t < step.tasks.size(); ++t) {
+      if (is_collective(step.tasks[t].kind)) continue;
       std::vector<Algorithm> algorithms;
       std::vector<std::pair<std::string, Bytes>> key;
       Recipe recipe = recipe_of(TaskView(step, TaskId(t)), context_);
@@ -170,6 +175,8 @@ class CudaBackend final : public Backend {
     return make_step_queue(context_, record_times);
   }
 
+  [[nodiscard]] const Context& context() const { return *context_; }
+
  private:
   ContextPtr context_;
   bool one_algorithm_;
@@ -179,6 +186,22 @@ class CudaBackend final : public Backend {
 
 // A flattened value is the value itself.
 Recipe cuda::flatten_recipe(const TaskView& view, const ContextPtr& /*context*/) { nothing_to_run(view); }
+
+cuda::LaneStream cuda::stream_of(const Backend& backend, Lane lane) {
+  const auto* const own = dynamic_cast<const CudaBackend*>(&backend);
+  if (own == nullptr) throw Error("the {} backend has no streams", backend.name());
+  return {own->context().stream(lane), own->context().stream()};
+}
+
+void cuda::follow_compute(const LaneStream& stream) {
+  const Event now = make_event();
+  check(cudaEventRecord(now.get(), stream.compute()), "ordering what ranks do together");
+  check(cudaStreamWaitEvent(stream.get(), now.get(), 0), "ordering what ranks do together");
+}
+
+void cuda::synchronize(const LaneStream& stream) {
+  check(cudaStreamSynchronize(stream.get()), "what ranks do together");
+}
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<CudaBackend>(options);

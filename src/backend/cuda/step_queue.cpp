@@ -2,7 +2,10 @@
 // lanes and become edges, so that a launch costs the host one call whatever the step's length.
 #include "backend/cuda/step_queue.h"
 
+#include <exception>
+#include <list>
 #include <map>
+#include <utility>
 
 namespace tide::cuda {
 namespace {
@@ -34,16 +37,25 @@ class GraphQueue final : public StepQueue {
     check(cudaStreamWaitEvent(stream(lane), done->second.get(), 0), "recording a wait");
   }
 
-  void run(std::size_t op, const Kernel& kernel, const Launch& launch) override {
-    begin(op, Lane::compute);
+  void run(Lane lane, std::size_t op, const Kernel& kernel, const Launch& launch) override {
+    join(lane);
+    begin(op, lane);
     kernel(launch);
-    end(op, Lane::compute);
+    end(op, lane);
   }
 
   void copy(Lane lane, std::size_t op, std::byte* to, const std::byte* from, Bytes bytes) override {
     join(lane);
     begin(op, lane);
     check(cudaMemcpyAsync(to, from, bytes.size(), cudaMemcpyDefault, stream(lane)), "recording a copy");
+    end(op, lane);
+  }
+
+  void call(Lane lane, std::size_t op, std::function<void()> work) override {
+    join(lane);
+    begin(op, lane);
+    calls_.push_back({std::move(work), &error_});
+    check(cudaLaunchHostFunc(stream(lane), &Call::run, &calls_.back()), "recording what the host does");
     end(op, lane);
   }
 
@@ -62,7 +74,10 @@ class GraphQueue final : public StepQueue {
     check(cudaGraphLaunch(executable_.get(), stream(Lane::compute)), "launching a step");
   }
 
-  void synchronize() override { check(cudaStreamSynchronize(stream(Lane::compute)), "a step"); }
+  void synchronize() override {
+    check(cudaStreamSynchronize(stream(Lane::compute)), "a step");
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
 
   [[nodiscard]] Span span(std::size_t op) const override {
     const auto times = times_.find(op);
@@ -71,6 +86,21 @@ class GraphQueue final : public StepQueue {
   }
 
  private:
+  // Lanes run theirs in order, and only one lane has any, so that nobody else touches the error meanwhile.
+  struct Call {
+    std::function<void()> work;
+    std::exception_ptr* error;
+    static void run(void* call) noexcept {
+      auto& self = *static_cast<Call*>(call);
+      if (*self.error) return;  // the step has failed already
+      try {
+        self.work();
+      } catch (...) {
+        *self.error = std::current_exception();
+      }
+    }
+  };
+
   [[nodiscard]] cudaStream_t stream(Lane lane) const { return context_->stream(lane); }
 
   // From here on `lane` comes behind what `before` has so far.
@@ -95,7 +125,7 @@ class GraphQueue final : public StepQueue {
   }
 
   void begin(std::size_t op, Lane lane) {
-    if (!timed_) return;
+    if (!timed_ || times_.contains(op)) return;
     auto& times = times_[op];
     times = {make_event(true), make_event(true)};
     mark(times.first, lane);
@@ -135,6 +165,8 @@ class GraphQueue final : public StepQueue {
   std::map<std::size_t, Event> done_;                     // by op, while recording
   std::map<std::size_t, std::pair<Event, Event>> times_;  // by op: begin and end
   std::vector<Event> marks_;
+  std::list<Call> calls_;  // which the graph points to
+  std::exception_ptr error_;
   GraphExec executable_;
 };
 

@@ -5,7 +5,7 @@ namespace tide::cuda {
 namespace {
 
 std::int64_t stored_floats(const TaskView& view, std::size_t position) {
-  return view.step().storage(view.tensor(position).storage).bytes.count() / static_cast<std::int64_t>(sizeof(float));
+  return bytes_of(view.step(), view.operand(position)).count() / static_cast<std::int64_t>(sizeof(float));
 }
 
 UpdateOptions update_options(const OptimizerOptions& options) {

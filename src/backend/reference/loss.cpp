@@ -53,7 +53,7 @@ void run_softmax_cross_entropy(const ReferenceTask& task) {
   }
   const Values& y = task.in(Role::y);
   Values& dx = task.out(Role::dx);
-  const double scale = options.weight / static_cast<double>(task.state.global_batch * positions);
+  const double scale = gradient_scale(task.state, options.weight, positions);
   for (std::int64_t n = 0; n < shape.batch(); ++n)
     for (std::int64_t p = 0; p < positions; ++p) {
       const std::int64_t label = label_of(n, p);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/reference/task.h"
+#include "base/tree_sum.h"
 
 namespace tide::reference {
 namespace {
@@ -51,8 +52,62 @@ void add_statistics(Statistics& batch, double count, const Values& mean, const V
   }
 }
 
+void part_moments(const ReferenceTask& task) {
+  const Values& x = task.in(Role::x);
+  const auto channels = static_cast<std::size_t>(task.view.input().channels());
+  const Statistics batch = statistics(x, channels);
+  Values& moments = task.out(Role::moments);
+  moments.resize(2 * channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    moments[c] = batch.mean[c];
+    moments[channels + c] = batch.variance[c] * static_cast<double>(x.size() / channels);
+  }
+}
+
+void joined_statistics(const ReferenceTask& task) {
+  const auto& options = task.view.options<BatchNormOptions>();
+  const Values& moments = task.in(Role::moments);
+  const Shape input = task.view.input();
+  const auto channels = static_cast<std::size_t>(input.channels());
+  const std::size_t parts = moments.size() / (2 * channels);
+  const auto each = static_cast<double>(input.batch() * input.positions()), count = each * static_cast<double>(parts);
+  const Values &old_mean = task.in(Role::running_mean), &old_variance = task.in(Role::running_variance);
+  Values &means = task.out(Role::mean), &deviations = task.out(Role::inverse_deviation),
+         &new_mean = task.out(Role::running_mean), &new_variance = task.out(Role::running_variance);
+  for (std::size_t c = 0; c < channels; ++c) {
+    double mean = 0, squares = 0;
+    for (std::size_t p = 0; p < parts; ++p) mean += moments[p * 2 * channels + c] / static_cast<double>(parts);
+    for (std::size_t p = 0; p < parts; ++p) {
+      const double difference = moments[p * 2 * channels + c] - mean;
+      squares += moments[(p * 2 + 1) * channels + c] + difference * difference * each;
+    }
+    means[c] = mean;
+    deviations[c] = 1 / std::sqrt(squares / count + options.epsilon);
+    new_mean[c] = (1 - options.momentum) * old_mean[c] + options.momentum * mean;
+    new_variance[c] =
+        (1 - options.momentum) * old_variance[c] + options.momentum * squares / (count > 1 ? count - 1 : 1);
+  }
+}
+
+// In one tree whose nodes are floats, as they are where it goes on over the ranks.
+void joined_sums(const ReferenceTask& task) {
+  const Values& moments = task.in(Role::moments);
+  const auto channels = static_cast<std::size_t>(task.view.input().channels());
+  const std::size_t parts = moments.size() / (2 * channels);
+  for (const auto& [role, row] : {std::pair(Role::d_weight, std::size_t{0}), std::pair(Role::d_bias, channels)}) {
+    Values& target = task.out(role);
+    for (std::size_t c = 0; c < channels; ++c) {
+      std::vector<float> sums(parts);
+      for (std::size_t p = 0; p < parts; ++p) sums[p] = static_cast<float>(moments[p * 2 * channels + row + c]);
+      target[c] += static_cast<double>(tree_sum(std::span(sums)));
+    }
+  }
+}
+
 void batch_norm_forward(const ReferenceTask& task) {
   const auto& options = task.view.options<BatchNormOptions>();
+  if (task.writes(Role::moments)) return part_moments(task);
+  if (task.view.find_read(Role::moments)) return joined_statistics(task);
   if (task.view.find_read(Role::mean)) return normalize(task, task.in(Role::mean), task.in(Role::inverse_deviation));
   if (!task.writes(Role::mean))
     return normalize(task, task.in(Role::running_mean),
@@ -114,6 +169,7 @@ Values arriving_gradient(const ReferenceTask& task) {
 
 void run_batch_norm(const ReferenceTask& task) {
   if (task.view.is_forward()) return batch_norm_forward(task);
+  if (task.view.find_read(Role::moments)) return joined_sums(task);
   const Values &x = task.in(Role::x), &scale = task.in(Role::weight);
   const Values dy = arriving_gradient(task);
   const Values &mean = task.in(Role::mean), &inverse_deviation = task.in(Role::inverse_deviation);
@@ -125,7 +181,8 @@ void run_batch_norm(const ReferenceTask& task) {
     // Over all samples, of which these are some.
     product_sum = task.in(Role::d_weight);
     sum = task.in(Role::d_bias);
-    count *= static_cast<double>(task.view.step().options.batch) / static_cast<double>(task.view.samples());
+    count *=
+        static_cast<double>(normalized_samples(task.view.step().options)) / static_cast<double>(task.view.samples());
   } else {
     for (std::size_t i = 0; i < x.size(); ++i) {
       sum[i % channels] += dy[i];

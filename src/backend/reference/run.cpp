@@ -31,6 +31,9 @@ void run_reference(const Step& step, TaskId id, std::span<Values* const> operand
     case TaskKind::backward:
     case TaskKind::backward_data:
     case TaskKind::backward_weights: return run_layer(task);
+    case TaskKind::reduce:
+    case TaskKind::scatter:
+    case TaskKind::gather: throw Error("'{}' takes several ranks", task_name(step, id));
   }
 }
 

@@ -1,0 +1,86 @@
+#include "backend/nccl_collectives.h"
+
+#include <nccl.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "backend/cuda/streams.h"
+
+namespace tide {
+namespace {
+
+void check(ncclResult_t result, std::string_view what) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw Error("{} failed: {}", what, ncclGetErrorString(result));
+}
+
+class NcclCollectives final : public Collectives {
+ public:
+  NcclCollectives(Backend& backend, const NcclOptions& options) : stream_(cuda::stream_of(backend, Lane::reduce)) {
+    // Read when the communicator is made; what the user has set stays.
+    if (options.deterministic) {
+      ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+      ::setenv("NCCL_ALGO", "Ring", 0);
+    }
+    ncclUniqueId id{};
+    if (options.rank == 0) check(ncclGetUniqueId(&id), "meeting by NCCL");
+    if (options.ranks > 1) options.hand_out(std::as_writable_bytes(std::span(&id, 1)));
+    check(ncclCommInitRank(&communicator_, options.ranks, id, options.rank),
+          "meeting by NCCL (each rank needs a GPU of its own; where they share one, use --reduce cpu)");
+  }
+  // Not ncclCommDestroy(), which waits for the other ranks.
+  ~NcclCollectives() override {
+    if (communicator_ != nullptr) static_cast<void>(ncclCommAbort(communicator_));
+  }
+  NcclCollectives(const NcclCollectives&) = delete;
+  NcclCollectives& operator=(const NcclCollectives&) = delete;
+
+  [[nodiscard]] Kernel prepare(const Step& step, TaskId task) override {
+    const Kernel enqueue = enqueued(step, task);
+    return [this, enqueue](const Launch& launch) {
+      cuda::follow_compute(stream_);
+      enqueue(launch);
+      cuda::synchronize(stream_);
+    };
+  }
+
+  [[nodiscard]] bool records() const override { return true; }
+  void record(StepQueue& queue, std::size_t op, const Step& step, TaskId task, const Launch& launch) override {
+    queue.run(Lane::reduce, op, enqueued(step, task), launch);
+  }
+
+ private:
+  [[nodiscard]] Kernel enqueued(const Step& step, TaskId id) const {
+    const Task& task = step.task(id);
+    const std::size_t count = bytes_of(step, step.operands_of(task).front()).size() / sizeof(float);
+    const auto stream = static_cast<cudaStream_t>(stream_.get());
+    switch (task.kind) {
+      case TaskKind::reduce:
+        return [this, count, stream](const Launch& launch) {
+          check(ncclAllReduce(launch.operands[0], launch.operands[1], count, ncclFloat, ncclSum, communicator_, stream),
+                "a sum by NCCL");
+        };
+      case TaskKind::gather:
+        return [this, count, stream](const Launch& launch) {
+          check(ncclAllGather(launch.operands[0], launch.operands[1], count, ncclFloat, communicator_, stream),
+                "a gathering by NCCL");
+        };
+      default: throw Error("{} is not possible by NCCL", task_name(step, id));
+    }
+  }
+
+  cuda::LaneStream stream_;
+  ncclComm_t communicator_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> make_nccl_collectives(Backend& backend, const NcclOptions& options) {
+  return std::make_unique<NcclCollectives>(backend, options);
+}
+
+bool has_nccl() { return true; }
+
+}  // namespace tide
