@@ -63,7 +63,7 @@ class RecordedStep {
 
   std::unique_ptr<StepQueue> record(bool times) {
     auto queue = backend_.make_queue(times);
-    for (std::size_t t = 0; t < kernels_.size(); ++t) queue->run(t, kernels_[t], launch(t));
+    for (std::size_t t = 0; t < kernels_.size(); ++t) queue->run(Lane::compute, t, kernels_[t], launch(t));
     queue->finish();
     return queue;
   }
@@ -124,8 +124,7 @@ int run(const GpuCommand& command) {
   std::map<std::string, std::pair<int, double>> kinds;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.tasks[t];
-    const bool of_layer =
-        task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+    const bool of_layer = is_of_layer(task.kind);
     auto& [count, seconds] =
         kinds[fmt::format("{} {}", of_layer ? kind_name(step.layer_kind(task)) : "", kind_name(task.kind))];
     count += 1;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
+#include "cli/cluster_options.h"
 #include "cli/command.h"
 #include "cli/cost_options.h"
 #include "plan/summary.h"
@@ -23,6 +24,7 @@ struct CompareArguments {
   StepArguments step;
   PlannerArguments planner;
   CostArguments cost;
+  ClusterArguments cluster;
   bool inference = false;
   bool json = false;
 };
@@ -166,10 +168,77 @@ void print_text(const CompareArguments& arguments, const Network& network, const
   for (const Policy& policy : policies()) fmt::print("  {:<12} {}\n", policy.name, policy.description);
 }
 
+// What one policy makes of several devices.
+struct ClusterRow {
+  const Policy* policy = nullptr;
+  Stagger stagger = Stagger::none;
+  RankPlans set;
+  std::optional<double> alone;
+};
+
+std::vector<ClusterRow> cluster_rows(const Cluster& cluster) {
+  std::vector<ClusterRow> rows;
+  for (const Policy& policy : policies()) {
+    for (const Stagger stagger : {Stagger::none, Stagger::paper, Stagger::automatic})
+      if (stagger == Stagger::none || policy.swappable != nullptr)
+        rows.push_back({&policy, stagger, cluster.plan(policy, stagger), cluster.seconds_alone(policy, stagger)});
+  }
+  return rows;
+}
+
+int run_cluster(const CompareArguments& arguments, const NetworkPtr& network, const Target& target,
+                const PlannerOptions& options) {
+  if (arguments.inference) throw Error("--inference has no gradients to sum; leave it or --devices out");
+  const Cluster cluster(arguments.cluster, arguments.step, network, target, options);
+  const std::vector<ClusterRow> rows = cluster_rows(cluster);
+  const double samples = static_cast<double>(arguments.step.batch) * static_cast<double>(cluster.devices());
+  Table table({{"policy"},
+               {"stagger"},
+               {"one alone", Align::right},
+               {"together", Align::right},
+               {"samples/s", Align::right},
+               {"efficiency", Align::right},
+               {"swaps"}});
+  ordered_json list = ordered_json::array();
+  bool any = false;
+  for (const ClusterRow& row : rows) {
+    const bool fits = row.set.fits();
+    any = any || fits;
+    const double efficiency = fits && row.alone ? *row.alone / row.set.seconds : 0;
+    list.push_back({{"policy", row.policy->name},
+                    {"stagger", stagger_name(row.stagger)},
+                    {"feasible", fits},
+                    {"way", row.set.way},
+                    {"alone_seconds", row.alone ? ordered_json(*row.alone) : ordered_json(nullptr)},
+                    {"predicted_seconds", fits ? ordered_json(row.set.seconds) : ordered_json(nullptr)},
+                    {"efficiency", efficiency}});
+    table.add({std::string(row.policy->name), std::string(stagger_name(row.stagger)),
+               row.alone ? fmt::format("{:.4g} s", *row.alone) : "-",
+               fits ? fmt::format("{:.4g} s", row.set.seconds) : "does not fit",
+               fits ? fmt::format("{:.4g}", samples / row.set.seconds) : "-",
+               efficiency > 0 ? fmt::format("{:.1f}%", 100 * efficiency) : "-", row.set.way});
+  }
+  if (arguments.json)
+    fmt::print("{}\n", ordered_json{{"devices", cluster.devices()},
+                                    {"topology", cluster.topology().name},
+                                    {"reduce", arguments.cluster.reduce},
+                                    {"policies", list}}
+                           .dump(2));
+  else
+    fmt::print("{}, batch {} on each of {} devices ({}), sums by {}\n\n{}\nTimes are {}.\n", network->name,
+               arguments.step.batch, cluster.devices(), cluster.topology().name, arguments.cluster.reduce, table.text(),
+               target.source());
+  if (any) return kDone;
+  fmt::print(stderr, "tide: no policy fits on every device; use a smaller --batch\n");
+  return kInfeasible;
+}
+
 int run(const CompareArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
+  const bool several = arguments.cluster.any();
   const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
   const PlannerOptions options = arguments.planner.options(arguments.budget.resolve(*target));
+  if (several) return run_cluster(arguments, network, *target, options);
   const auto build = [&](const StepChoice& choice) {
     return target->build(network, arguments.step.options(!arguments.inference), choice);
   };
@@ -194,6 +263,7 @@ Command compare_command(CLI::App& root) {
   arguments->budget.add_to(*app);
   arguments->planner.add_to(*app, false);
   arguments->cost.add_to(*app);
+  arguments->cluster.add_to(*app, false);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_flag("--json", arguments->json, "Print one JSON object");
   return {app, [arguments] { return run(*arguments); }};

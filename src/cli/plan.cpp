@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
+#include "cli/cluster_options.h"
 #include "cli/command.h"
 #include "cli/cost_options.h"
 #include "plan/plan_json.h"
@@ -23,6 +24,7 @@ struct PlanArguments {
   StepArguments step;
   PlannerArguments planner;
   CostArguments cost;
+  ClusterArguments cluster;
   std::string save;
   bool inference = false, explain = false;
   bool json = false;
@@ -126,9 +128,9 @@ void print_text(const PlanArguments& arguments, const Network& network, const Pl
 }
 
 // What the search tried, in its order; an asterisk marks what was kept of those beside it.
-void print_trials(const PlanResult& result) {
+void print_trials(const std::vector<Trial>& trials) {
   Table table({{"tried"}, {"predicted", Align::right}, {"took", Align::right}, {"kept"}});
-  for (const Trial& trial : result.trials)
+  for (const Trial& trial : trials)
     table.add({std::string(2 * static_cast<std::size_t>(trial.depth), ' ') + trial.name,
                trial.seconds ? fmt::format("{:.4g} s", *trial.seconds) : "does not fit",
                trial.took > 0 ? fmt::format("{:.3g} ms", 1e3 * trial.took) : "", trial.kept ? "*" : ""});
@@ -147,9 +149,95 @@ int print_infeasible(const PlanArguments& arguments, const Network& network, con
   return kInfeasible;
 }
 
+// What several devices come to.
+struct ClusterOutcome {
+  RankPlans set;
+  std::optional<double> alone;  // one device by itself, planned in the same way
+  // Of what so many devices by themselves would do.
+  [[nodiscard]] double efficiency() const { return alone && set.fits() ? *alone / set.seconds : 0; }
+};
+
+void print_cluster_json(const PlanArguments& arguments, const Network& network, const Cluster& cluster,
+                        const ClusterOutcome& outcome, const std::optional<Bytes>& memory) {
+  ordered_json out = header(arguments, network, memory, true);
+  out["devices"] = cluster.devices();
+  out["topology"] = cluster.topology().name;
+  out["reduce"] = arguments.cluster.reduce;
+  out["stagger"] = arguments.cluster.stagger;
+  out["way"] = outcome.set.way;
+  out["predicted_seconds"] = outcome.set.seconds;
+  out["alone_seconds"] = outcome.alone ? ordered_json(*outcome.alone) : ordered_json(nullptr);
+  out["efficiency"] = outcome.efficiency();
+  out["ranks"] = ordered_json::array();
+  for (std::size_t r = 0; r < outcome.set.of.size(); ++r) {
+    const PlanSummary summary = summarize(*outcome.set.of[r]->plan);
+    out["ranks"].push_back({{"policy", outcome.set.of[r]->plan->policy},
+                            {"peak_bytes", summary.peak[Tier::device].count()},
+                            {"offloaded_bytes", summary.offloaded_bytes.count()},
+                            {"recomputed_tasks", summary.recomputed_tasks},
+                            {"seconds_without_others", simulate(*outcome.set.of[r]->plan, cluster.cost()).seconds},
+                            {"seconds", outcome.set.timelines[r].seconds}});
+  }
+  fmt::print("{}\n", out.dump(2));
+}
+
+void print_cluster_text(const PlanArguments& arguments, const Network& network, const Cluster& cluster,
+                        const ClusterOutcome& outcome, const std::string& source) {
+  fmt::print("{}, batch {} on each of {} devices ({}), one training step: policy {}, rules {}\n\n", network.name,
+             arguments.step.batch, cluster.devices(), cluster.topology().name, arguments.planner.policy,
+             arguments.step.rules);
+  Table table({{"device"},
+               {"policy"},
+               {"switch", Align::right},
+               {"peak", Align::right},
+               {"moved out", Align::right},
+               {"recomputed", Align::right},
+               {"without others", Align::right},
+               {"together", Align::right}});
+  const std::vector<DevicePlace> places = device_places(cluster.topology());
+  for (std::size_t r = 0; r < outcome.set.of.size(); ++r) {
+    const PlanSummary summary = summarize(*outcome.set.of[r]->plan);
+    table.add({fmt::format("{}", r), outcome.set.of[r]->plan->policy, fmt::format("{}", places[r].switch_in_all),
+               format_size(summary.peak[Tier::device]),
+               summary.offloaded_bytes.is_zero() ? "0" : format_size(summary.offloaded_bytes),
+               fmt::format("{}", summary.recomputed_tasks),
+               fmt::format("{:.4g} s", simulate(*outcome.set.of[r]->plan, cluster.cost()).seconds),
+               fmt::format("{:.4g} s", outcome.set.timelines[r].seconds)});
+  }
+  fmt::print("{}\n", table.text());
+  fmt::print("  swaps            {}\n", outcome.set.way);
+  fmt::print("  predicted step   {:.4g} s, {:.4g} samples a second in all; sums by {}; times are {}\n",
+             outcome.set.seconds,
+             static_cast<double>(arguments.step.batch) * static_cast<double>(cluster.devices()) / outcome.set.seconds,
+             arguments.cluster.reduce, source);
+  if (outcome.alone)
+    fmt::print("  efficiency       {:.1f}% of {} devices that are alone, {:.4g} s each\n", 100 * outcome.efficiency(),
+               cluster.devices(), *outcome.alone);
+}
+
+int run_cluster(const PlanArguments& arguments, const NetworkPtr& network, const Target& target) {
+  if (arguments.inference) throw Error("--inference has no gradients to sum; leave it or --devices out");
+  if (!arguments.save.empty()) throw Error("--save writes the plan of one device; leave it or --devices out");
+  const PlannerOptions options = arguments.planner.options(arguments.budget.resolve(target));
+  const Policy& policy = find_policy(arguments.planner.policy);
+  const Cluster cluster(arguments.cluster, arguments.step, network, target, options);
+  const Stagger stagger = stagger_from_name(arguments.cluster.stagger);
+  ClusterOutcome outcome{.set = cluster.plan(policy, stagger), .alone = {}};
+  if (!outcome.set.fits()) return print_infeasible(arguments, *network, outcome.set.short_one(), options);
+  outcome.alone = cluster.seconds_alone(policy, stagger);
+  if (arguments.json)
+    print_cluster_json(arguments, *network, cluster, outcome, options.memory[Tier::device]);
+  else
+    print_cluster_text(arguments, *network, cluster, outcome, target.source());
+  if (arguments.explain && !arguments.json) print_trials(outcome.set.trials);
+  return kDone;
+}
+
 int run(const PlanArguments& arguments) {
   const NetworkPtr network = arguments.model.load();
+  const bool several = arguments.cluster.any();
   const std::unique_ptr<Target> target = arguments.cost.target(arguments.step);
+  if (several) return run_cluster(arguments, network, *target);
   SessionOptions options;
   arguments.step.apply_to(options);
   options.policy = arguments.planner.policy;
@@ -165,7 +253,7 @@ int run(const PlanArguments& arguments) {
                ideal_seconds(target->build(network, step_options(variant, options), {}), target->cost()));
   else
     print_text(arguments, *network, result, summary, predicted, target->source());
-  if (arguments.explain && !arguments.json) print_trials(result);
+  if (arguments.explain && !arguments.json) print_trials(result.trials);
   return kDone;
 }
 
@@ -179,6 +267,7 @@ Command plan_command(CLI::App& root) {
   arguments->budget.add_to(*app);
   arguments->planner.add_to(*app);
   arguments->cost.add_to(*app);
+  arguments->cluster.add_to(*app);
   app->add_flag("--inference", arguments->inference, "A forward-only step");
   app->add_option("--save", arguments->save, "Write the plan to this file");
   app->add_flag("--explain", arguments->explain, "Print every way that was tried, its time, and which was kept");

@@ -38,8 +38,7 @@ Table by_kind(const Step& step, const CostModel& measured, const CostModel& mode
   std::map<std::string, Sum> sums;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     const Task& task = step.task(TaskId(t));
-    const bool of_layer =
-        task.kind != TaskKind::update && task.kind != TaskKind::norm && task.kind != TaskKind::sum_gradients;
+    const bool of_layer = is_of_layer(task.kind);
     Sum& sum = sums[of_layer ? fmt::format("{} {}", kind_name(step.layer_kind(task)), kind_name(task.kind))
                              : std::string(kind_name(task.kind))];
     ++sum.tasks;

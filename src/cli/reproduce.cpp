@@ -35,6 +35,8 @@ constexpr Paper kPapers[] = {
      superneurons_experiments},
     {"sublinear", "Chen et al., Training Deep Nets with Sublinear Memory Cost (2016)", sublinear_experiments},
     {"modnn", "Chen et al., moDNN: Memory Optimal DNN Training on GPUs (DATE 2018)", modnn_experiments},
+    {"multi-gpu", "Kim et al., Efficient Multi-GPU Memory Management for Deep Learning Acceleration (2018)",
+     multi_gpu_experiments},
 };
 
 const Paper& find_paper(const std::string& name) {
@@ -186,7 +188,7 @@ int run(const ReproduceArguments& arguments) {
 Command reproduce_command(CLI::App& root) {
   auto arguments = std::make_shared<ReproduceArguments>();
   CLI::App* app = root.add_subcommand("reproduce", "A paper's tables and figures, the paper's values beside ours");
-  app->add_option("PAPER", arguments->paper, "superneurons, sublinear or modnn")->required();
+  app->add_option("PAPER", arguments->paper, "superneurons, sublinear, modnn or multi-gpu")->required();
   app->add_option("--only", arguments->only, "Some of them: table1,figure10,...")->delimiter(',');
   app->add_option("--output", arguments->output, "Write the figures' data as CSV files into this folder");
   app->add_flag("--json", arguments->json, "Print one JSON object");

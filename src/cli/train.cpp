@@ -10,9 +10,11 @@
 #include "cli/cost_options.h"
 #include "cli/data.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "plan/plan_json.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "train/watched.h"
 
 namespace tide {
 namespace {
@@ -36,6 +38,8 @@ struct TrainArguments {
   double label_smoothing = SoftmaxOptions{}.label_smoothing;
   std::vector<std::string> freeze;
   std::string plan, save, resume;
+  std::int64_t save_every = 0;
+  RankArguments ranks;
   std::string spill;
   bool guard = false;
   bool json = false;
@@ -99,7 +103,7 @@ void use_disk(const std::string& folder, SessionOptions& options) {
   options.planner.memory[Tier::disk] = Bytes(static_cast<std::int64_t>(space.available / 10 * 9));
 }
 
-SessionOptions session_options_of(const TrainArguments& arguments, const Target& target) {
+SessionOptions session_options_of(const TrainArguments& arguments, const Target& target, const Ranks& ranks) {
   SessionOptions options;
   arguments.step.apply_to(options);
   options.policy = arguments.planner.policy;
@@ -109,6 +113,7 @@ SessionOptions session_options_of(const TrainArguments& arguments, const Target&
   options.executor.link_bytes_per_second = arguments.cost.link_bytes_per_second();
   if (!arguments.spill.empty()) use_disk(arguments.spill, options);
   if (!arguments.plan.empty()) options.plan = load_plan(arguments.plan);
+  options.ranks = ranks.settings();
   return options;
 }
 
@@ -117,6 +122,7 @@ struct Job {
   const TrainArguments& arguments;
   Session& session;
   const Dataset& data;
+  Ranks& ranks;
   StepVariant full{arguments.step.batch, true};
   const Plan& plan = session.plan(full);
   PlanSummary summary = summarize(plan);
@@ -126,8 +132,10 @@ struct Job {
 void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& memory) {
   const Session& session = job.session;
   const Network& network = session.network();
-  fmt::print(out, "{}: {} parameters, batch {}, {} on {}, backend {}\n", network.name, network.parameter_count(),
-             job.full.batch, job.plan.policy, job.data.name(), job.session.backend().description());
+  const int ranks = job.ranks.count();
+  fmt::print(out, "{}: {} parameters, batch {}{}, {} on {}, backend {}\n", network.name, network.parameter_count(),
+             job.full.batch, ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", job.plan.policy,
+             job.data.name(), job.session.backend().description());
   if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
   fmt::print(
@@ -139,10 +147,23 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
 }
 
 double images_per_second(const Job& job, const TrainingReport& report) {
-  return report.step_seconds > 0 ? static_cast<double>(job.full.batch) / report.step_seconds : 0;
+  const auto samples = static_cast<double>(job.full.batch * job.ranks.count());
+  return report.step_seconds > 0 ? samples / report.step_seconds : 0;
 }
 
-void print_json(const Job& job, const TrainingReport& report) {
+// The largest over all ranks, which all ask for it.
+struct Peaks {
+  Bytes planned, measured;
+};
+
+Peaks peaks_of(const Job& job) {
+  const auto largest = [&](Bytes own) {
+    return Bytes(static_cast<std::int64_t>(job.ranks.largest(static_cast<double>(own.count()))));
+  };
+  return {largest(job.summary.peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
+}
+
+void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks) {
   using nlohmann::ordered_json;
   const Executor& executor = job.session.executor(job.full);
   ordered_json result{
@@ -150,8 +171,8 @@ void print_json(const Job& job, const TrainingReport& report) {
       {"loss", report.loss},
       {"accuracy", report.validation ? ordered_json(report.validation->accuracy) : ordered_json(nullptr)},
       {"weights_hash", fmt::format("{:016x}", job.session.weights_hash())},
-      {"planned_peak_bytes", job.summary.peak[Tier::device].count()},
-      {"peak_bytes", executor.high_water().count()},
+      {"planned_peak_bytes", peaks.planned.count()},
+      {"peak_bytes", peaks.measured.count()},
       {"step_seconds", report.step_seconds},
       {"predicted_step_seconds", job.predicted},
       {"images_per_second", images_per_second(job, report)},
@@ -160,73 +181,153 @@ void print_json(const Job& job, const TrainingReport& report) {
       {"recomputed_tasks", job.summary.recomputed_tasks},
       {"sub_batch", sub_batch_of(job.plan)},
       {"numerics", numerics_name(job.plan.numerics)}};
+  if (job.ranks.count() > 1) result["ranks"] = job.ranks.count();
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();
   fmt::print("{}\n", result.dump(2));
 }
 
-void print_text(const Job& job, const TrainingReport& report) {
-  const Bytes peak = job.session.executor(job.full).high_water();
+void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks) {
   fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {:016x}\n", report.steps,
-             images_per_second(job, report), peak.count(), format_size(peak),
-             peak == job.summary.peak[Tier::device] ? "yes" : "no", job.session.weights_hash());
+             images_per_second(job, report), peaks.measured.count(), format_size(peaks.measured),
+             peaks.measured == peaks.planned ? "yes" : "no", job.session.weights_hash());
   if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
 }
 
 // A guard that the device cannot have is an error; a checkpoint to go on from is taken up.
-void prepare(const TrainArguments& arguments, Session& session) {
+void prepare(const TrainArguments& arguments, Session& session, const Ranks& ranks) {
   if (arguments.guard && !session.backend().host_addressable())
     throw Error("--guard looks into the device's memory, which cannot be done on {}; use --backend cpu",
                 session.backend().name());
   if (arguments.resume.empty()) return;
-  const Checkpoint checkpoint = load_checkpoint(arguments.resume);
-  session.restore(checkpoint.tensors, checkpoint.steps);
+  // The file need be on the first rank's machine alone.
+  if (ranks.is_first()) {
+    const Checkpoint checkpoint = load_checkpoint(arguments.resume);
+    session.restore(checkpoint.tensors, checkpoint.steps);
+  }
+  session.share_state();
 }
 
-TrainingReport train_until_stopped(Session& session, const TrainingOptions& options, const Split& data,
-                                   std::FILE* out) {
+// Prints, and saves now and then.
+class TrainProgress final : public TrainingObserver {
+ public:
+  TrainProgress(const TrainArguments& arguments, Session& session, Ranks& ranks, std::FILE* out)
+      : arguments_(arguments), session_(session), ranks_(ranks), progress_(ranks.is_first() ? out : nullptr) {}
+
+  void on_step(const StepInfo& info) override {
+    if (ranks_.watch() != nullptr) ranks_.watch()->set_step(info.step);
+    progress_.on_step(info);
+    const bool due = arguments_.save_every > 0 && info.step % arguments_.save_every == 0 && ranks_.is_first();
+    if (due && info.step < info.total_steps) save(arguments_, session_);
+  }
+  void on_epoch(const EpochInfo& info) override { progress_.on_epoch(info); }
+
+ private:
+  const TrainArguments& arguments_;
+  Session& session_;
+  Ranks& ranks_;
+  Progress progress_;
+};
+
+TrainingReport train_until_stopped(const Job& job, const TrainingOptions& options, const Split& data, std::FILE* out) {
   std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
-  Progress progress(out);
-  return train(session, options, *data.train, data.validation.get(), progress, stop_requested);
+  if (job.ranks.watch() == nullptr) std::signal(SIGTERM, request_stop);  // it listens to that one itself
+  TrainProgress progress(job.arguments, job.session, job.ranks, out);
+  return train(job.session, options, *data.train, data.validation.get(), progress, stop_requested);
 }
 
 int finish(const Job& job, const TrainingReport& report) {
   const std::string& file = job.arguments.save;
-  save(job.arguments, job.session);
-  if (job.arguments.json)
-    print_json(job, report);
-  else
-    print_text(job, report);
+  const Peaks peaks = peaks_of(job);
+  const bool is_first = job.ranks.is_first();  // after finish() there are no ranks
+  if (is_first) {
+    save(job.arguments, job.session);
+    if (job.arguments.json)
+      print_json(job, report, peaks);
+    else
+      print_text(job, report, peaks);
+  }
+  job.ranks.finish();
   if (!report.interrupted) return kDone;
-  fmt::print(stderr, "tide: interrupted after step {}{}\n", report.steps,
-             file.empty() ? "; nothing was saved (use --save to keep a checkpoint)"
-                          : fmt::format("; go on with --resume {}", file));
+  if (is_first)
+    fmt::print(stderr, "tide: interrupted after step {}{}\n", report.steps,
+               file.empty() ? "; nothing was saved (use --save to keep a checkpoint)"
+                            : fmt::format("; go on with --resume {}", file));
   return kInterrupted;
+}
+
+// What all ranks must have been told alike; memory, policy and threads are each rank's own affair.
+std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network& network, const Dataset& data,
+                                  const Target& target) {
+  const OptimizerOptions o = arguments.step.optimizer_options();
+  return {{"the version", TIDE_VERSION},
+          {"the network", fmt::format("{} ({:016x})", network.name, network.fingerprint())},
+          {"the data", fmt::format("{} of {} samples", data.name(), data.size())},
+          {"the batch", std::to_string(arguments.step.batch)},
+          {"the epochs and steps", fmt::format("{} and {}", arguments.epochs, arguments.steps)},
+          {"the seed", std::to_string(arguments.data.seed)},
+          {"the optimizer", fmt::format("{} {} {} {} {}", optimizer_name(o.kind), o.momentum, o.weight_decay,
+                                        o.clip_norm, arguments.learning_rate)},
+          {"the schedule", fmt::format("{} {} {} {}", arguments.schedule, arguments.warmup, arguments.step_every,
+                                       arguments.step_factor)},
+          {"the precision", arguments.step.precision},
+          {"the kind of backend", std::string(target.backend()->name())},
+          {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
+          {"the way to sum them", arguments.ranks.reduce},
+          {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
+}
+
+int train_on(Ranks& ranks, const TrainArguments& given) {
+  if (given.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", given.epochs);
+  if (given.steps < 0) throw Error("--steps {} is negative", given.steps);
+  if (given.save_every < 0) throw Error("--save-every {} is negative", given.save_every);
+  TrainArguments arguments = given;
+  arguments.step.threads = ranks.threads(given.step.threads);
+  if (arguments.step.backend_name() == "cuda") ranks.take_gpu();
+  const NetworkPtr network = adapt(arguments.model.load(), arguments);
+  if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
+  const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
+  const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
+                                schedule_of(arguments)};
+  std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
+  SessionOptions session_options = session_options_of(arguments, *target, ranks);
+  ranks.require_same(facts_of(arguments, *network, *data.train, *target));
+  std::unique_ptr<WatchedOps> watched;
+  if (ranks.watch() != nullptr) {
+    watched = std::make_unique<WatchedOps>(*ranks.watch(), target->cost());
+    session_options.ranks.observer = watched.get();
+    if (given.save_every > 0) ranks.watch()->set_advice(fmt::format("go on with --resume {}", given.save));
+  }
+  auto opened =
+      Session::open(network, training_variants(options, *data.train, data.validation.get(), session_options.ranks),
+                    session_options, std::move(target));
+  if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
+    const std::string text = infeasible_text(*result, arguments.planner.policy, session_options.planner);
+    ranks.fail(text, kInfeasible);
+    fmt::print(stderr, "tide: {}\n", text);
+    return kInfeasible;
+  }
+  Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  prepare(arguments, session, ranks);
+  const Job job{arguments, session, *data.train, ranks};
+  std::FILE* const out = ranks.out(arguments.json ? stderr : stdout);
+  print_opening(out, job, session_options.planner.memory[Tier::device]);
+  return finish(job, train_until_stopped(job, options, data, out));
 }
 
 int run(const TrainArguments& arguments) {
   if (arguments.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", arguments.epochs);
   if (arguments.steps < 0) throw Error("--steps {} is negative", arguments.steps);
-  const NetworkPtr network = adapt(arguments.model.load(), arguments);
-  if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
-  const Split data = arguments.data.load(*network, arguments.step.batch);
-  const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
-                                schedule_of(arguments)};
-  std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
-  const SessionOptions session_options = session_options_of(arguments, *target);
-  auto opened = Session::open(network, training_variants(options, *data.train, data.validation.get()), session_options,
-                              std::move(target));
-  if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
-    fmt::print(stderr, "tide: {}\n", infeasible_text(*result, arguments.planner.policy, session_options.planner));
-    return kInfeasible;
+  if (arguments.save_every < 0) throw Error("--save-every {} is negative", arguments.save_every);
+  if (arguments.save_every > 0 && arguments.save.empty())
+    throw Error("--save-every needs --save, the file to write to");
+  Ranks ranks(arguments.ranks, [] { request_stop(SIGTERM); });
+  try {
+    return train_on(ranks, arguments);
+  } catch (const std::exception& error) {
+    ranks.fail(error.what(), kFailed);
+    throw;
   }
-  Session& session = *std::get<std::unique_ptr<Session>>(opened);
-  prepare(arguments, session);
-  const Job job{arguments, session, *data.train};
-  std::FILE* const out = arguments.json ? stderr : stdout;
-  print_opening(out, job, session_options.planner.memory[Tier::device]);
-  return finish(job, train_until_stopped(session, options, data, out));
 }
 
 }  // namespace
@@ -240,6 +341,7 @@ Command train_command(CLI::App& root) {
   arguments->data.add_to(*app);
   arguments->planner.add_to(*app);
   arguments->cost.add_running_to(*app);
+  arguments->ranks.add_to(*app);
   app->add_option("--epochs", arguments->epochs, "Passes over the data")->capture_default_str();
   app->add_option("--steps", arguments->steps, "Stop after so many steps instead");
   app->add_option("--lr", arguments->learning_rate, "Learning rate")->capture_default_str();
@@ -251,6 +353,7 @@ Command train_command(CLI::App& root) {
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
+  app->add_option("--save-every", arguments->save_every, "Write it every so many steps as well");
   app->add_option("--resume", arguments->resume, "Go on from this checkpoint");
   app->add_option("--spill", arguments->spill,
                   "What fits into neither memory goes to a file in this folder, which is gone when the program ends");

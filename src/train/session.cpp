@@ -1,14 +1,19 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <thread>
 
+#include "backend/nccl_collectives.h"
+#include "executor/host_collectives.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
+#include "train/share.h"
 
 namespace tide {
 
@@ -48,12 +53,29 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
   }
 }
 
+// What ranks can be told at once.
+void require_possible(const SessionOptions& options) {
+  const RankSettings& ranks = options.ranks;
+  if (ranks.parts() == 0) return;
+  if (ranks.leaves > 0 && !std::has_single_bit(static_cast<std::uint64_t>(ranks.leaves)))
+    throw Error("{} leaves are not possible: a fixed order has 1, 2, 4, 8 ... of them", ranks.leaves);
+  if (ranks.leaves > 0 && ranks.leaves % ranks.count() != 0)
+    throw Error("{} leaves cannot be divided among {} ranks; use as many ranks as divide them", ranks.leaves,
+                ranks.count());
+  if (ranks.leaves > 0 && ranks.wire != DataType::f32)
+    throw Error("sums in a fixed order are sums of floats; leave gradients in fp32");
+  if (!std::holds_alternative<WholeBatch>(options.planner.batch))
+    throw Error("batches that are cut by a plan and sums over all ranks' samples do not go together; leave one out");
+  if (options.rules != Rules::minimal) throw Error("sums over all ranks' samples need the rules minimal");
+}
+
 }  // namespace
 
 std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr network,
                                                                  const std::vector<StepVariant>& variants,
                                                                  const SessionOptions& options,
                                                                  std::unique_ptr<Target> target) {
+  require_possible(options);
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   if (!target) target = make_target(options);
   std::unique_ptr<Session> session(new Session(std::move(network), options, std::move(target)));
@@ -102,10 +124,12 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
   const bool leads = variants_.empty();
   Plan plan;
   if (options_.plan && leads) {
-    const Bytes limit = options_.plan->phases.front().step->options.fuse_limit;
-    plan = bind_plan(*options_.plan, build(variant, {limit}), [&](std::int64_t samples, Part part) {
-      return build(variant, {limit, samples, part});
-    });
+    const StepOptions& made_for = options_.plan->phases.front().step->options;
+    const bool early = !made_for.ranks.late_updates;
+    const auto build_part = [&](std::int64_t samples, Part part) {
+      return build(variant, {made_for.fuse_limit, samples, part, early});
+    };
+    plan = bind_plan(*options_.plan, build_part(0, Part::whole), build_part);
     require_allowed(plan, options_);
   } else {
     PlanResult result = search_plan(
@@ -158,6 +182,21 @@ std::vector<std::int64_t> Session::pieces(std::int64_t samples) const {
   return result;
 }
 
+std::unique_ptr<Collectives> Session::make_collectives() {
+  const bool only_host = ranks().leaves > 0 || ranks().wire != DataType::f32 || ranks().communicator->in_one_process();
+  const bool possible = backend().name() == "cuda" && !only_host;
+  if (ranks().road == SumRoad::nccl && !possible)
+    throw Error("NCCL sums floats of GPUs, in an order of its own; use --reduce cpu, or --backend cuda");
+  if (ranks().road == SumRoad::nccl || (ranks().road == SumRoad::automatic && possible && has_nccl()))
+    return make_nccl_collectives(
+        backend(), {.rank = ranks().rank(),
+                    .ranks = ranks().count(),
+                    .deterministic = options_.deterministic,
+                    .hand_out = [this](std::span<std::byte> bytes) { ranks().communicator->broadcast(bytes, 0); }});
+  Communicator& sums_over = ranks().sums_over != nullptr ? *ranks().sums_over : *ranks().communicator;
+  return make_host_collectives(sums_over, backend(), {.wire = ranks().wire, .tree = ranks().leaves > 0});
+}
+
 void Session::allocate() {
   PerTier<Bytes> needed;
   for (const auto& [variant, planned] : variants_) {
@@ -173,9 +212,12 @@ void Session::allocate() {
   arena_ = std::make_unique<Arena>(backend(), ahead ? device + room : device);
   if (!host.is_zero()) host_ = std::make_unique<Arena>(backend(), host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
+  if (ranks().count() > 1) collectives_ = make_collectives();
   const Tiers tiers(*arena_, host_.get(), disk_.get());
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
+    executor.collectives = collectives_.get();
+    executor.observer = ranks().observer;
     if (ahead && variant == lead_) executor.input_ahead = device;
     planned.executor = make_executor(planned.plan, backend(), tiers, executor);
   }
@@ -195,6 +237,13 @@ Session::Planned& Session::find(const StepVariant& variant) {
 
 Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
                               double learning_rate, std::span<const std::int64_t> next) {
+  const int count = variant.training ? ranks().count() : 1;
+  const std::int64_t first = variant.training ? ranks().rank() * variant.batch : 0;
+  return run(variant, data, samples, learning_rate, next, {first, count * variant.batch});
+}
+
+Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
+                              double learning_rate, std::span<const std::int64_t> next, const GlobalBatch& global) {
   Planned& planned = find(variant);
   Executor& executor = *planned.executor;
   if (static_cast<std::int64_t>(samples.size()) != variant.batch)
@@ -211,8 +260,8 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
                   .step = steps_,
                   .learning_rate = learning_rate,
                   .update_count = static_cast<std::int64_t>(steps_) + 1,
-                  .first_sample = 0,
-                  .global_batch = variant.batch});
+                  .first_sample = global.first,
+                  .global_batch = global.samples});
   if (executor.works_ahead() && static_cast<std::int64_t>(next.size()) == variant.batch) {
     load(planned, data, next);
     executor.send_ahead();
@@ -243,32 +292,36 @@ void Session::load(Planned& planned, const Dataset& data, std::span<const std::i
   for (std::thread& thread : threads) thread.join();
 }
 
-std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch) {
+std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch,
+                                                      const RankSettings& ranks) {
+  const std::int64_t global = checked_multiply(batch, ranks.count());
   std::vector<StepVariant> variants;
-  if (data.size() >= batch) variants.push_back({batch, false});
-  if (data.size() % batch != 0) variants.push_back({data.size() % batch, false});
+  if (data.size() >= global) variants.push_back({batch, false});
+  const std::int64_t rest = share_of(data.size() % global, ranks.rank(), ranks.count()).count;
+  if (rest != 0) variants.push_back({rest, false});
   return variants;
 }
 
 Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
-  Evaluation total;
-  double answers = 0;
+  share_from_first(true);
+  const std::int64_t global = checked_multiply(batch, ranks().count());
+  std::array<double, 3> sums{};  // of losses, correct and all answers
   std::vector<std::int64_t> samples;
-  for (std::int64_t first = 0; first < data.size(); first += batch) {
-    std::int64_t sample = first;
-    for (const std::int64_t count : pieces(std::min(batch, data.size() - first))) {
+  for (std::int64_t first = 0; first < data.size(); first += global) {
+    const SampleRange own = share_of(std::min(global, data.size() - first), ranks().rank(), ranks().count());
+    std::int64_t sample = first + own.first;
+    for (const std::int64_t count : pieces(own.count)) {
       samples.resize(static_cast<std::size_t>(count));
       std::iota(samples.begin(), samples.end(), sample);
       sample += count;
       const Executor::Metric metric = run({count, false}, data, samples, 0);
-      total.loss += metric.loss * static_cast<double>(count);
-      total.accuracy += metric.correct;
-      answers += metric.answers;
+      sums[0] += metric.loss * static_cast<double>(count);
+      sums[1] += metric.correct;
+      sums[2] += metric.answers;
     }
   }
-  total.loss /= static_cast<double>(data.size());
-  total.accuracy /= answers;
-  return total;
+  if (ranks().count() > 1) ranks().communicator->all_reduce(sums);
+  return {sums[0] / static_cast<double>(data.size()), sums[1] / sums[2]};
 }
 
 }  // namespace tide

@@ -36,17 +36,27 @@ class Session {
       std::unique_ptr<Target> target = nullptr);
 
   // Runs one step of a variant that open() was given over `samples` of the data. Where the device
-  // works by itself, those of the `next` step of the same variant are read meanwhile.
+  // works by itself, those of the `next` step of the same variant are read meanwhile. With several ranks all of them
+  // do so, each with its own samples and with the same rate; what is returned is of these samples alone.
   Executor::Metric run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
                        double learning_rate, std::span<const std::int64_t> next = {});
+  // The same where the step is one of several ranks' over a global batch, in which its samples begin at `first`. Of 0
+  // samples: they count for nothing, and are there because a step needs some.
+  struct GlobalBatch {
+    std::int64_t first = 0, samples = 0;
+  };
+  Executor::Metric run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
+                       double learning_rate, std::span<const std::int64_t> next, const GlobalBatch& global);
 
-  // Loss and accuracy over a whole data set, in batches of at most `batch`.
+  // Loss and accuracy over a whole data set, in batches of at most `batch`, each rank its part of them; with the first
+  // rank's statistics.
   struct Evaluation {
     double loss = 0, accuracy = 0;
   };
   Evaluation evaluate(const Dataset& data, std::int64_t batch);
-  // The variants that evaluate() needs.
-  [[nodiscard]] static std::vector<StepVariant> evaluation_variants(const Dataset& data, std::int64_t batch);
+  // The variants that evaluate() needs on a rank.
+  [[nodiscard]] static std::vector<StepVariant> evaluation_variants(const Dataset& data, std::int64_t batch,
+                                                                    const RankSettings& ranks = {});
 
   [[nodiscard]] const Network& network() const { return *network_; }
   [[nodiscard]] Backend& backend() { return *target_->backend(); }
@@ -59,6 +69,7 @@ class Session {
   [[nodiscard]] Bytes host_bytes() const { return host_ ? host_->size() : Bytes(); }
   [[nodiscard]] Bytes disk_bytes() const { return disk_ ? disk_->size() : Bytes(); }
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
+  [[nodiscard]] const RankSettings& ranks() const { return options_.ranks; }
 
   // Parameters and running statistics, in the network's order and in logical order.
   [[nodiscard]] std::vector<float> parameter(ParameterId id) const;
@@ -70,6 +81,8 @@ class Session {
   [[nodiscard]] std::vector<NamedTensor> state() const;
   // Throws an Error that names what is missing or has another shape; changes nothing then.
   void restore(const std::vector<NamedTensor>& state, std::uint64_t steps_done, bool with_optimizer = true);
+  // What the first rank has of all this is everybody's from here on. For all ranks.
+  void share_state();
 
  private:
   struct Planned {
@@ -93,6 +106,7 @@ class Session {
     TensorId tensor;
   };
   [[nodiscard]] std::vector<StateEntry> state_entries() const;
+  void share_from_first(bool statistics_only);
   void initialize();
   // A variant's step as the backend runs it.
   [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;
@@ -109,6 +123,7 @@ class Session {
   [[nodiscard]] std::vector<std::int64_t> pieces(std::int64_t samples) const;
   // The one that is planned first.
   [[nodiscard]] StepVariant lead_of(const std::vector<StepVariant>& variants) const;
+  [[nodiscard]] std::unique_ptr<Collectives> make_collectives();
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
@@ -118,6 +133,7 @@ class Session {
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
+  std::unique_ptr<Collectives> collectives_;  // null: there is one rank
   std::map<StepVariant, Planned> variants_;
   // It decides for all where parameters rest: the one whose plan is given, else the largest.
   StepVariant lead_;

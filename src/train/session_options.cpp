@@ -8,7 +8,10 @@ StepOptions step_options(const StepVariant& variant, const SessionOptions& optio
           .training = variant.training,
           .optimizer = options.optimizer,
           .fuse = options.fuse && options.rules == Rules::minimal,
-          .activations = activations_of(options.precision)};
+          .activations = activations_of(options.precision),
+          .ranks = {.count = variant.training ? options.ranks.count() : 1,
+                    .bucket = options.ranks.bucket,
+                    .parts = variant.training ? options.ranks.parts() : 0}};
 }
 
 std::unique_ptr<Target> make_target(const SessionOptions& options) {

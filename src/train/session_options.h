@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cluster/communicator.h"
 #include "executor/executor.h"
 #include "train/dataset.h"
 #include "train/target.h"
@@ -18,6 +19,38 @@ struct StepVariant {
   std::int64_t batch = 32;
   bool training = true;
   friend auto operator<=>(const StepVariant&, const StepVariant&) = default;
+};
+
+// How gradients are summed over ranks.
+enum class SumRoad : std::uint8_t {
+  automatic,  // on GPUs by NCCL where the build has it, else by the processor
+  nccl,       // on GPUs, each rank with one of its own
+  host,       // by the processor, through host memory; ranks may share a GPU
+};
+
+// The ranks that a job is one of.
+struct RankSettings {
+  Communicator* communicator = nullptr;  // none: it is alone. Outlives the session
+  Communicator* sums_over = nullptr;     // within steps; none: `communicator`
+  OpObserver* observer = nullptr;        // of the ops of steps
+  SumRoad road = SumRoad::automatic;
+  Bytes bucket = RankOptions{}.bucket;
+  DataType wire = DataType::f32;  // of gradients on their way to other ranks; or bf16
+  bool sync_batch_norm = false;   // batch norm has the statistics of all ranks' samples
+  // Above 0, a power of two: the samples of all ranks are cut into so many equal leaves, and sums over samples follow
+  // one binary tree over them, so that any number of ranks that divides it gives the same bits. Has sync_batch_norm.
+  std::int64_t leaves = 0;
+
+  [[nodiscard]] int count() const { return communicator != nullptr ? communicator->size() : 1; }
+  // RankOptions::parts; a global batch is a multiple of them.
+  [[nodiscard]] std::int64_t parts() const {
+    return leaves > 0 ? leaves : sync_batch_norm && count() > 1 ? count() : 0;
+  }
+  // Of samples that do not fill whole batches, so many are used.
+  [[nodiscard]] std::int64_t usable(std::int64_t samples) const {
+    return parts() > 0 ? samples - samples % parts() : samples;
+  }
+  [[nodiscard]] int rank() const { return communicator != nullptr ? communicator->rank() : 0; }
 };
 
 struct SessionOptions {
@@ -37,6 +70,7 @@ struct SessionOptions {
   OptimizerOptions optimizer = {};
   std::optional<Plan> plan = {};  // for the first variant, instead of planning it
   ExecutorOptions executor = {};
+  RankSettings ranks = {};
 };
 
 // What a variant's step is built from.

@@ -124,4 +124,22 @@ void Session::restore(const std::vector<NamedTensor>& state, std::uint64_t steps
   steps_ = steps_done;
 }
 
+void Session::share_from_first(bool statistics_only) {
+  if (ranks().count() == 1) return;
+  for (const StateEntry& entry : state_entries()) {
+    const Tensor& tensor = lead().step().tensor(entry.tensor);
+    if (statistics_only && tensor.tensor_class != TensorClass::running_statistics) continue;
+    std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
+    lead().read(entry.tensor, values);
+    ranks().communicator->broadcast(std::as_writable_bytes(std::span(values)), 0);
+    if (ranks().rank() != 0) lead().write(entry.tensor, values);
+  }
+}
+
+void Session::share_state() {
+  if (ranks().count() == 1) return;
+  ranks().communicator->broadcast(std::as_writable_bytes(std::span(&steps_, 1)), 0);
+  share_from_first(false);
+}
+
 }  // namespace tide

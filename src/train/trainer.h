@@ -10,7 +10,7 @@
 namespace tide {
 
 struct TrainingOptions {
-  std::int64_t batch = StepVariant{}.batch;
+  std::int64_t batch = StepVariant{}.batch;  // of each rank
   std::int64_t epochs = 1;
   std::int64_t steps = 0;  // above 0: stop after so many steps instead of epochs
   std::uint64_t seed = kSeed;
@@ -45,8 +45,12 @@ struct TrainingReport {
 
 // The step variants that train() needs of its session; the first is the full batch.
 [[nodiscard]] std::vector<StepVariant> training_variants(const TrainingOptions& options, const Dataset& train,
-                                                         const Dataset* validation);
+                                                         const Dataset* validation, const RankSettings& ranks = {});
 
+// With several ranks a step is one of the global batch, the batches of all ranks together: rank r takes the r-th
+// contiguous part of it. What observers and the report are told is of all of it. Where one rank is asked to stop, all
+// do.
+//
 // Stops early, after a whole step, when `stop` becomes true. Throws an Error when the loss
 // is no longer a number.
 TrainingReport train(Session& session, const TrainingOptions& options, const Dataset& train, const Dataset* validation,

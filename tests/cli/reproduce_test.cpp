@@ -81,7 +81,7 @@ TEST(ReproduceCommand, ModnnNeedsLittleMemoryTimeAndTraffic) {
   const ProgramRun run = run_tide("reproduce modnn --json");
   ASSERT_EQ(run.code, 0) << run.err;
   const json result = json::parse(run.out);
-  ASSERT_EQ(result["experiments"].size(), 3U);
+  ASSERT_EQ(result["experiments"].size(), 4U);
   const auto value = [&](std::size_t experiment, std::string_view what) {
     for (const json& entry : result["experiments"][experiment]["values"])
       if (entry["what"] == what) return entry["ours"].get<double>();

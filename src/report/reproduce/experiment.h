@@ -67,5 +67,7 @@ struct Experiment {
 [[nodiscard]] std::span<const Experiment> sublinear_experiments();
 // Chen et al., moDNN: Memory Optimal DNN Training on GPUs (DATE 2018).
 [[nodiscard]] std::span<const Experiment> modnn_experiments();
+// Kim et al., Efficient Multi-GPU Memory Management for Deep Learning Acceleration (2018).
+[[nodiscard]] std::span<const Experiment> multi_gpu_experiments();
 
 }  // namespace tide::reproduce

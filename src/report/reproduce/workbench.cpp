@@ -47,6 +47,7 @@ Step Workbench::step(const Setting& setting) {
   options.batch = setting.batch;
   options.rules = setting.rules;
   options.part = setting.part;
+  options.ranks = setting.ranks;
   Step step = build_step(network(setting.model), options);
   annotate_for(step, find_device(setting.device).rates());
   if (!setting.workspaces) limit_workspaces(step, Bytes());

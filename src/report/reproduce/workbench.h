@@ -29,6 +29,7 @@ struct Setting {
   bool workspaces = true;                       // false: convolutions have only what needs none
   std::optional<Bytes> largest_workspace = {};  // none: any
   Part part = Part::whole;
+  RankOptions ranks = {};  // several train together
 };
 
 struct Planned {

@@ -1,0 +1,188 @@
+#include "cli/ranks.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/size_text.h"
+#include "cluster/launch.h"
+#include "train/watched.h"
+
+namespace tide {
+namespace {
+
+constexpr std::int64_t kMostRanks = 4096;
+
+DataType wire_type(const std::string& name) {
+  if (name == "fp32") return DataType::f32;
+  if (name == "bf16") return DataType::bf16;
+  throw Error("unknown --reduce-type '{}'; it is fp32 or bf16", name);
+}
+
+SumRoad road_of(const std::string& name) {
+  if (name.empty()) return SumRoad::automatic;
+  if (name == "nccl") return SumRoad::nccl;
+  if (name == "cpu" || name == "mpi") return SumRoad::host;
+  throw Error("unknown --reduce '{}'; it is nccl, mpi or cpu", name);
+}
+
+// The GPUs that this process may use, as CUDA takes them in CUDA_VISIBLE_DEVICES.
+std::vector<std::string> visible_gpus() {
+  std::vector<std::string> found;
+  if (const char* const given = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    std::istringstream list(given);
+    for (std::string gpu; std::getline(list, gpu, ',');) found.push_back(gpu);
+    return found;
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+       it.increment(error))
+    found.push_back(std::to_string(found.size()));
+  return found;
+}
+
+// Of this process, but for --devices.
+std::vector<std::string> arguments_to_hand_on() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) {
+    if (argument.starts_with("--devices=")) continue;
+    if (argument == "--devices") {
+      std::getline(file, argument, '\0');
+      continue;
+    }
+    arguments.push_back(argument);
+  }
+  return arguments;
+}
+
+[[noreturn]] void become_launcher(int ranks) {
+  std::vector<std::string> own = arguments_to_hand_on();
+  std::vector<char*> pointers;
+  for (std::string& argument : own) pointers.push_back(argument.data());
+  std::vector<std::string> command = launch_command(ranks, pointers);
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(words[0], words.data());
+  throw Error("cannot start {}: {}", command[0], std::strerror(errno));
+}
+
+}  // namespace
+
+void RankArguments::add_to(CLI::App& app) {
+  app.add_option("--devices", devices,
+                 "Train on so many devices of this machine, a process for each; --batch is for each of them");
+  app.add_option("--bucket", bucket, "Gradients are summed over the ranks in pieces of about this size (25MiB)");
+  app.add_option("--reduce", reduce, "Who sums gradients: nccl (GPUs), or cpu or mpi (the processor, by MPI)");
+  app.add_flag("--share-devices", share_devices,
+               "Several ranks may use one GPU; their gradients are summed by the cpu");
+  app.add_option("--reduce-type", reduce_type, "How gradients go to other ranks: fp32, or bf16 for half the traffic")
+      ->capture_default_str();
+  app.add_flag("--sync-batch-norm", sync_batch_norm, "Batch norm has the statistics of all ranks' samples");
+  app.add_flag(
+      "--fixed-order{8}", leaves,
+      "The same bits on any number of ranks that divides so many leaves, --fixed-order=8: all sums over samples "
+      "follow one tree, and each rank works on one thread");
+  app.add_option("--hang-timeout", hang_timeout,
+                 "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
+      ->capture_default_str();
+}
+
+Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : arguments_(arguments) {
+  if (arguments.devices < 0 || arguments.devices > kMostRanks)
+    throw Error("--devices {} is not possible; give 1 to {}", arguments.devices, kMostRanks);
+  if (!(arguments.hang_timeout > 0)) throw Error("--hang-timeout {} is not a positive number", arguments.hang_timeout);
+  static_cast<void>(wire_type(arguments.reduce_type));
+  static_cast<void>(road_of(arguments.reduce));
+  const std::optional<Launched> launched = find_launcher();
+  if (arguments.devices > 1 && !launched) become_launcher(static_cast<int>(arguments.devices));
+  communicator_ = join_ranks();
+  if (arguments.devices > 0 && arguments.devices != count())
+    throw Error("--devices {} under a launcher that started {}; leave --devices out, it starts processes itself",
+                arguments.devices, count());
+  if (!is_first()) silent_.reset(std::fopen("/dev/null", "w"));
+  if (count() == 1) return;
+  WatchOptions options;
+  options.hang = arguments.hang_timeout;
+  options.on_stop = std::move(on_stop);
+  watch_ = std::make_unique<Watch>(*communicator_, std::move(options));
+  watch_->idle(watch_->name("preparing"));
+  watched_ = make_watched(*communicator_, *watch_);
+}
+
+int Ranks::threads(int asked) const {
+  if (arguments_.leaves > 0) return 1;  // libraries sum in other orders on more
+  return asked > 0 || count() == 1 ? asked : threads_for(*watched_);
+}
+
+void Ranks::take_gpu() const {
+  if (count() == 1) return;
+  const LocalRank local = local_rank(*communicator_);
+  const std::vector<std::string> gpus = visible_gpus();
+  if (gpus.empty()) return;  // nobody knows; the backend says what is missing
+  const auto available = static_cast<int>(gpus.size());
+  if (local.count > available && !arguments_.share_devices)
+    throw Error("{} ranks on {} and {} GPUs there; start fewer, or let them share one with --share-devices",
+                local.count, communicator_->host(communicator_->rank()), available);
+  ::setenv("CUDA_VISIBLE_DEVICES", gpus[static_cast<std::size_t>(local.index % available)].c_str(), 1);
+}
+
+RankSettings Ranks::settings() const {
+  RankSettings settings;
+  settings.leaves = arguments_.leaves;
+  settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;
+  if (count() == 1) return settings;
+  settings.communicator = watched_.get();
+  settings.sums_over = communicator_.get();
+  if (!arguments_.bucket.empty()) settings.bucket = parse_size(arguments_.bucket);
+  if (settings.bucket.count() < 1)
+    throw Error("--bucket {} is not possible; a bucket has at least 1 byte", arguments_.bucket);
+  settings.road = arguments_.reduce.empty() && arguments_.share_devices ? SumRoad::host : road_of(arguments_.reduce);
+  settings.wire = wire_type(arguments_.reduce_type);
+  return settings;
+}
+
+void Ranks::require_same(const std::vector<Fact>& facts) {
+  if (count() == 1) return;
+  nlohmann::json own = nlohmann::json::array();
+  for (const auto& [what, value] : facts) own.push_back(value);
+  const std::vector<std::string> all = watched_->gather(own.dump());
+  const auto first = nlohmann::json::parse(all[0]);
+  for (int rank = 1; rank < count(); ++rank) {
+    const auto other = nlohmann::json::parse(all[static_cast<std::size_t>(rank)]);
+    for (std::size_t i = 0; i < facts.size(); ++i)
+      if (first.at(i) != other.at(i))
+        throw Error("rank {} on {} has {} {}, rank 0 on {} has {}; start all ranks with the same words and program",
+                    rank, communicator_->host(rank), facts[i].what, other.at(i).get<std::string>(),
+                    communicator_->host(0), first.at(i).get<std::string>());
+  }
+}
+
+double Ranks::largest(double own) {
+  if (count() == 1) return own;
+  double most = own;
+  for (const std::string& text : watched_->gather(fmt::format("{}", own))) most = std::max(most, std::stod(text));
+  return most;
+}
+
+void Ranks::fail(const std::string& reason, int exit_code) {
+  if (watch_) watch_->fail(reason, exit_code);
+}
+
+void Ranks::finish() {
+  if (count() == 1) return;
+  watched_->barrier();
+  watch_->finish();
+  watched_.reset();
+  leave_ranks(std::move(communicator_));
+}
+
+}  // namespace tide

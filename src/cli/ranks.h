@@ -1,0 +1,68 @@
+// Several ranks on the command line: how they are started, what they must agree on, who prints.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cluster/watch.h"
+#include "train/session_options.h"
+
+namespace tide {
+
+struct RankArguments {
+  std::int64_t devices = 0;  // 0: none were asked for
+  std::string bucket, reduce, reduce_type{"fp32"};
+  bool share_devices = false;
+  bool sync_batch_norm = false;
+  std::int64_t leaves = 0;  // of a fixed order; 0: none
+  double hang_timeout = WatchOptions{}.hang;
+  void add_to(CLI::App& app);
+};
+
+// What a rank has of the others, from the start of a job to its end.
+class Ranks {
+ public:
+  // Where --devices asks for several and nobody has launched them, becomes the launcher and does not return. `on_stop`
+  // is called when the job is asked to stop; from another thread.
+  Ranks(const RankArguments& arguments, std::function<void()> on_stop);
+
+  [[nodiscard]] int count() const { return communicator_->size(); }
+  [[nodiscard]] bool is_first() const { return communicator_->rank() == 0; }
+  // Where this rank prints: nowhere but on the first.
+  [[nodiscard]] std::FILE* out(std::FILE* stream) const { return is_first() ? stream : silent_.get(); }
+  [[nodiscard]] int threads(int asked) const;
+  // Gives this rank a GPU of its machine, where there are several ranks; before anybody uses one. Throws an Error where
+  // there are more ranks than GPUs, unless they may share them.
+  void take_gpu() const;
+  [[nodiscard]] RankSettings settings() const;
+  // Null where there is one rank.
+  [[nodiscard]] Watch* watch() { return watch_.get(); }
+
+  // Throws an Error where the ranks were told different things: which, and what.
+  struct Fact {
+    std::string what, value;
+  };
+  void require_same(const std::vector<Fact>& facts);
+  // Of all ranks.
+  [[nodiscard]] double largest(double own);
+
+  // This rank cannot go on: with several ranks all end with that code, and one says why. Returns where there is one.
+  void fail(const std::string& reason, int exit_code);
+  // All ranks are through, and well.
+  void finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  const RankArguments& arguments_;
+  std::unique_ptr<std::FILE, Close> silent_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Watch> watch_;           // null: there is one rank
+  std::unique_ptr<Communicator> watched_;  // over communicator_; null likewise
+};
+
+}  // namespace tide

@@ -1,0 +1,123 @@
+"""tide train on several ranks: ranks_test.py TIDE WHAT [REPEATS]
+
+models   1, 2 and 4 ranks give one model: the same bits in a fixed order, nearly the same without
+kills    a rank is killed at random moments; what is resumed each time ends with the model of a job that nobody hurt
+words    what ranks refuse, in one line; what they say where one is asked to stop
+"""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TIDE, WHAT = sys.argv[1:3]
+REPEATS = int(sys.argv[3]) if len(sys.argv) > 3 else 10
+JOB = ["train", "digits", "--lr", "0.02", "--json"]
+
+
+def train(ranks, batch, *more, **settings):
+    command = [TIDE, *JOB, "--devices", str(ranks), "--batch", str(batch // ranks), *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
+
+
+def trained(ranks, batch, *more):
+    result = train(ranks, batch, *more)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def models():
+    fixed = ["--fixed-order", "--steps", "20"]
+    alone = trained(1, 32, *fixed)
+    for ranks in (2, 4):
+        for more in ([], ["--memory", "420KiB", "--link", "200MB/s"]):
+            together = trained(ranks, 32, *fixed, *more)
+            assert together["weights_hash"] == alone["weights_hash"], (ranks, more, together, alone)
+            assert together["loss"] == alone["loss"]
+    first = [trained(ranks, 32, "--steps", "1", "--sync-batch-norm")["loss"] for ranks in (1, 2, 4)]
+    assert max(first) - min(first) < 1e-5, first
+
+
+def children_of(process):
+    """The ranks of a job, once they are there."""
+    for _ in range(200):
+        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        if len(found) >= 2:
+            return [int(pid) for pid in found]
+        time.sleep(0.02)
+    return []
+
+
+def kills():
+    steps = ["--steps", "1000", "--save-every", "7"]
+    with tempfile.TemporaryDirectory() as folder:
+        whole = trained(2, 32, "--save", f"{folder}/whole.safetensors", *steps)
+        file = f"{folder}/hurt.safetensors"
+        for kill in range(REPEATS):
+            resume = ["--resume", file] if os.path.exists(file) else []
+            command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--save", file, *steps, *resume]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+                ranks = children_of(job)
+                errors = ""
+                while not re.search(r"^step \d", errors, re.M) and (line := job.stderr.readline()):
+                    errors += line
+                time.sleep(random.uniform(0, 0.4))
+                hurt = job.poll() is None
+                if hurt:
+                    os.kill(random.choice(ranks), signal.SIGKILL)
+                errors += job.communicate(timeout=60)[1]
+            lines = [line for line in errors.splitlines() if line.startswith("tide:")]
+            if job.returncode != 0 and hurt:
+                assert len(lines) == 1 and re.search(r"rank \d on host \S+ is dead", lines[0]), errors
+            assert job.returncode == 0 or hurt, errors
+            print(f"kill {kill}: exit code {job.returncode} {lines}", flush=True)
+        # On another number of ranks, with as large a batch of all: near the same.
+        resume = ["--resume", file] if os.path.exists(file) else []
+        ended = trained(2, 32, "--save", file, *steps, *resume)
+        assert ended["steps"] == whole["steps"] and ended["weights_hash"] == whole["weights_hash"], (ended, whole)
+        more = trained(4, 32, "--resume", f"{folder}/whole.safetensors", "--steps", "1010")
+        assert more["steps"] == 1010, more
+
+
+def stops():
+    """One rank that is asked to stop has all end after the present step, with a checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/stopped.safetensors"
+        command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--steps", "100000000", "--save", file]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+            ranks = children_of(job)
+            errors = ""
+            while not re.search(r"^step \d", errors, re.M) and (line := job.stderr.readline()):
+                errors += line
+            os.kill(random.choice(ranks), signal.SIGTERM)
+            text, more = job.communicate(timeout=60)
+        errors += more
+        lines = [line for line in errors.splitlines() if line.startswith("tide:")]
+        assert job.returncode == 130 and json.loads(text)["ranks"] == 2, (job.returncode, errors)
+        assert len(lines) == 1 and re.search(r"interrupted after step \d+; go on with --resume", lines[0]), errors
+        assert os.path.exists(file)
+
+
+def words():
+    def refused(text, *arguments):
+        result = train(2, 32, *arguments)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("tide:")]
+        assert result.returncode not in (0, 130) and len(lines) == 1 and text in lines[0], result
+
+    refused("cannot be divided among", "--fixed-order=1")
+    refused("cannot be cut into 6 equal parts", "--fixed-order=6")
+    refused("unknown --reduce-type", "--reduce-type", "fp64")
+    refused("at least 1 byte", "--bucket", "0")
+    refused("does not fit", "--memory", "1KiB")
+    refused("cannot be read", "--resume", "/nowhere")
+    refused("needs --save", "--save-every", "3")
+    result = train(2, 4000)
+    assert result.returncode == 1 and "larger than the training set" in result.stderr, result
+    stops()
+
+
+{"models": models, "kills": kills, "words": words}[WHAT]()

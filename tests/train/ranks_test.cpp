@@ -1,0 +1,240 @@
+// Several ranks train one model: each with its part of every batch, gradients summed over all.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/rank_threads.h"
+#include "train/plan_network.h"
+#include "train/share.h"
+#include "train/small_session.h"
+
+namespace tide {
+namespace {
+
+// What does not depend on the other samples of a batch; dropout depends on the sample.
+NetworkPtr independent_network() {
+  Builder net("independent");
+  Value x = net.input({1, 1, 8, 8}, "in");
+  x = net.convolution(x, {.channels = 4, .window = Window::square(3, 1, 1)}, "conv1");
+  x = net.max_pool(net.relu(x, "relu1"), {.window = Window::square(2, 2)}, "pool1");
+  x = net.convolution(x, {.channels = 5, .window = Window::square(3, 1, 1)}, "conv2");
+  x = net.dropout(net.relu(x, "relu2"), {.rate = 0.3}, "dropout");
+  x = net.fully_connected(x, {.channels = 10}, "fc");
+  net.softmax_cross_entropy(x, {}, "softmax");
+  return std::make_shared<const Network>(std::move(net).build());
+}
+
+struct Job {
+  NetworkPtr network = independent_network();
+  std::int64_t global_batch = 8, samples = 21, epochs = 2, validation = 19;
+  SessionOptions options = test::session_options();
+};
+
+struct Trained {
+  std::vector<NamedTensor> state;
+  std::vector<TrainingObserver::StepInfo> steps;
+  std::optional<Session::Evaluation> validation;
+  Plan plan;
+};
+
+// By rank.
+std::vector<Trained> train_on(int ranks, const Job& job) {
+  std::vector<Trained> results(static_cast<std::size_t>(ranks));
+  test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+    SessionOptions options = job.options;
+    if (ranks > 1) options.ranks.communicator = &communicator;
+    options.ranks.bucket = Bytes(1000);
+    TrainingOptions training{.batch = job.global_batch / ranks, .epochs = job.epochs};
+    training.schedule.base = 0.05;
+    const DatasetPtr data = test::first_digits(job.samples), validation = test::first_digits(job.validation);
+    const test::SessionPtr session =
+        test::open_session(job.network, training_variants(training, *data, validation.get(), options.ranks), options);
+    test::Recorder recorder;
+    const TrainingReport report = train(*session, training, *data, validation.get(), recorder);
+    results[static_cast<std::size_t>(communicator.rank())] = {session->state(), recorder.steps, report.validation,
+                                                              session->plan({training.batch, true})};
+  });
+  return results;
+}
+
+double distance(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+  double most = 0;
+  EXPECT_EQ(a.size(), b.size());
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].name, b[t].name);
+    for (std::size_t i = 0; i < a[t].values.size(); ++i)
+      most = std::max(most, static_cast<double>(std::abs(a[t].values[i] - b[t].values[i])));
+  }
+  return most;
+}
+
+void expect_one_model(const std::vector<Trained>& ranks) {
+  for (const Trained& rank : ranks) EXPECT_TRUE(test::same(rank.state, ranks[0].state));
+}
+
+TEST(Ranks, ShareOutEverySampleOnce) {
+  for (std::int64_t samples = 0; samples < 20; ++samples)
+    for (std::int64_t ranks = 1; ranks < 9; ++ranks) {
+      std::int64_t next = 0;
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const SampleRange part = share_of(samples, rank, ranks);
+        EXPECT_EQ(part.first, next);
+        EXPECT_LE(part.count, share_of(samples, 0, ranks).count);
+        next += part.count;
+      }
+      EXPECT_EQ(next, samples);
+    }
+}
+
+// Whatever is left for the last batch of an epoch: parts of different size, and ranks that get nothing.
+TEST(Ranks, GiveTheModelOfOneProcess) {
+  for (const std::int64_t samples : {24, 21, 18, 17}) {
+    Job job;
+    job.samples = samples;
+    const Trained alone = train_on(1, job)[0];
+    for (const int ranks : {2, 4}) {
+      const std::vector<Trained> together = train_on(ranks, job);
+      expect_one_model(together);
+      EXPECT_LT(distance(together[0].state, alone.state), 2e-6) << samples << " samples on " << ranks;
+      ASSERT_EQ(together[0].steps.size(), alone.steps.size());
+      for (std::size_t s = 0; s < alone.steps.size(); ++s) {
+        EXPECT_NEAR(together[0].steps[s].loss, alone.steps[s].loss, 1e-5);
+        EXPECT_EQ(together[0].steps[s].loss, together[1].steps[s].loss);
+      }
+      EXPECT_NEAR(together[0].validation->loss, alone.validation->loss, 1e-5);
+      EXPECT_EQ(together[0].validation->accuracy, alone.validation->accuracy);
+    }
+  }
+}
+
+TEST(Ranks, ClipByTheNormOfAllGradients) {
+  Job job;
+  job.options.optimizer.clip_norm = 0.1;
+  const Trained alone = train_on(1, job)[0];
+  EXPECT_LT(distance(train_on(4, job)[0].state, alone.state), 2e-6);
+}
+
+// Within any budget, and with any policy, the same bits: a plan changes when gradients are summed, never what.
+TEST(Ranks, GiveTheSameBitsUnderEveryPolicy) {
+  Job job;
+  job.network = test::small_network();
+  const std::vector<Trained> expected = train_on(2, job);
+  for (const Policy& policy : policies()) {
+    Job within = job;
+    within.options.policy = policy.name;
+    within.options.executor.guard = false;  // lanes side by side
+    const auto ranks = make_thread_ranks(2);
+    within.options.ranks = {.communicator = ranks[0].get(), .bucket = Bytes(1000)};
+    const auto answer = plan_network(job.network, {4, true}, within.options);
+    within.options.planner.memory[Tier::device] = answer.floor[Tier::device] + Bytes(2048);
+    const std::vector<Trained> together = train_on(2, within);
+    // Running statistics are each rank's own.
+    EXPECT_TRUE(test::same(together[0].state, expected[0].state)) << policy.name;
+    EXPECT_TRUE(test::same(together[1].state, expected[1].state)) << policy.name;
+  }
+}
+
+TEST(Ranks, MayCutTheirBatches) {
+  Job job;
+  const Trained alone = train_on(1, job)[0];
+  job.options.planner.batch = SubBatches{.samples = 2};
+  const std::vector<Trained> together = train_on(2, job);
+  expect_one_model(together);
+  EXPECT_LT(distance(together[0].state, alone.state), 2e-6);
+}
+
+TEST(Ranks, SumInBf16WhenAsked) {
+  Job job;
+  const Trained exact = train_on(4, job)[0];
+  job.options.ranks.wire = DataType::bf16;
+  const std::vector<Trained> rounded = train_on(4, job);
+  expect_one_model(rounded);
+  EXPECT_GT(distance(rounded[0].state, exact.state), 0);
+  EXPECT_LT(distance(rounded[0].state, exact.state), 1e-2);
+}
+
+TEST(Ranks, ShareTheirStatisticsWhenAsked) {
+  Job job;
+  job.network = test::small_network();
+  job.samples = 24;
+  const Trained alone = train_on(1, job)[0];
+  job.options.ranks.sync_batch_norm = true;
+  for (const int ranks : {2, 4}) {
+    const std::vector<Trained> together = train_on(ranks, job);
+    expect_one_model(together);  // running statistics too
+    EXPECT_LT(distance(together[0].state, alone.state), 1e-5) << ranks;
+  }
+}
+
+// Whatever the ranks, the policy, and what is left for the last batch.
+TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
+  for (const std::int64_t leaves : {4, 8}) {
+    Job job;
+    job.network = test::small_network();
+    job.global_batch = 16;
+    job.samples = 29;
+    job.options.ranks.leaves = leaves;
+    const Trained alone = train_on(1, job)[0];
+    for (const int ranks : {1, 2, 4}) {
+      const std::vector<Trained> together = train_on(ranks, job);
+      expect_one_model(together);
+      EXPECT_TRUE(test::same(together[0].state, alone.state)) << ranks << " ranks, " << leaves << " leaves";
+      for (std::size_t s = 0; s < alone.steps.size(); ++s) EXPECT_EQ(together[0].steps[s].loss, alone.steps[s].loss);
+    }
+    Job within = job;
+    within.options.policy = "auto";
+    within.options.executor.guard = false;
+    const auto ranks = make_thread_ranks(2);
+    within.options.ranks.communicator = ranks[0].get();
+    within.options.ranks.bucket = Bytes(1000);
+    const auto answer = plan_network(job.network, {8, true}, within.options);
+    within.options.planner.memory[Tier::device] = answer.floor[Tier::device] + Bytes(2048);
+    EXPECT_TRUE(test::same(train_on(2, within)[0].state, alone.state));
+    // And nearly those of one step over all samples, where the last batch is as large.
+    Job whole = job;
+    whole.options.ranks.leaves = 0;
+    whole.samples = job.samples = 16;
+    EXPECT_LT(distance(train_on(1, whole)[0].state, train_on(2, job)[0].state), 1e-5);
+  }
+}
+
+TEST(Ranks, RefuseWhatHasNoFixedOrder) {
+  Job job;
+  job.options.ranks.leaves = 6;
+  EXPECT_THROW(static_cast<void>(train_on(1, job)), Error);
+  job.options.ranks.leaves = 2;
+  EXPECT_THROW(static_cast<void>(train_on(4, job)), Error);
+  job.options.ranks.leaves = 8;
+  job.options.ranks.wire = DataType::bf16;
+  EXPECT_THROW(static_cast<void>(train_on(2, job)), Error);
+}
+
+TEST(Ranks, StopTogether) {
+  test::on_thread_ranks(3, [](Communicator& communicator) {
+    SessionOptions options = test::session_options();
+    options.ranks.communicator = &communicator;
+    const TrainingOptions training{.batch = 2, .epochs = 3};
+    const DatasetPtr data = test::first_digits(30);
+    const test::SessionPtr session =
+        test::open_session(independent_network(), training_variants(training, *data, nullptr, options.ranks), options);
+    test::Recorder recorder(communicator.rank() == 2 ? 4 : -1);
+    const TrainingReport report = train(*session, training, *data, nullptr, recorder, recorder.stop);
+    EXPECT_TRUE(report.interrupted);
+    EXPECT_EQ(report.steps, 5);  // agreed on with the sums of the next step
+  });
+}
+
+TEST(Ranks, TakeUpWhatTheFirstOneHas) {
+  test::on_thread_ranks(3, [](Communicator& communicator) {
+    SessionOptions options = test::session_options();
+    options.ranks.communicator = &communicator;
+    options.seed = static_cast<std::uint64_t>(communicator.rank()) + 1;
+    const test::SessionPtr session = test::open_session(test::small_network(), {{2, true}}, options);
+    session->share_state();
+    std::string own = std::to_string(session->weights_hash());
+    for (const std::string& other : communicator.gather(own)) EXPECT_EQ(other, own);
+  });
+}
+
+}  // namespace
+}  // namespace tide
