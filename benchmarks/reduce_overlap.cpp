@@ -99,6 +99,7 @@ class ThrottledRanks final : public ForwardingCommunicator {
 // Steps of the same plan, without sums.
 class NoSums final : public Collectives {
  public:
+  [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] Kernel prepare(const Step& /*step*/, TaskId /*task*/) override {
     return [](const Launch&) {};
   }

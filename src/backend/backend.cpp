@@ -3,8 +3,19 @@
 #include <cstring>
 
 #include "backend/host_memory.h"
+#include "backend/logical_order.h"
 
 namespace tide {
+
+void Backend::pack(const Step& step, ParameterId parameter, std::span<const float> logical, std::byte* memory) const {
+  const Shape& shape = step.network->parameters[parameter.index()].shape;
+  write_logical(shape, MemoryOrder::row_major(shape.rank()), DataType::f32, logical, memory);
+}
+
+void Backend::unpack(const Step& step, ParameterId parameter, const std::byte* memory, std::span<float> logical) const {
+  const Shape& shape = step.network->parameters[parameter.index()].shape;
+  read_logical(shape, MemoryOrder::row_major(shape.rank()), DataType::f32, memory, logical);
+}
 
 std::byte* Backend::allocate_host(Bytes bytes) { return tide::allocate_host(bytes); }
 

@@ -90,6 +90,11 @@ class Backend {
   virtual void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) = 0;
   virtual void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) = 0;
 
+  // The same in host memory for what belongs to a parameter (its values, a gradient, a moment): from logical order, and
+  // back. REQUIRES: memory is as large as the parameter's view in a bucket says.
+  virtual void pack(const Step& step, ParameterId parameter, std::span<const float> logical, std::byte* memory) const;
+  virtual void unpack(const Step& step, ParameterId parameter, const std::byte* memory, std::span<float> logical) const;
+
   // Device memory, 256-byte aligned. Throws an Error that states the size.
   [[nodiscard]] virtual std::byte* allocate(Bytes bytes) = 0;
   virtual void release(std::byte* memory, Bytes bytes) noexcept = 0;

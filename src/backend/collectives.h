@@ -8,8 +8,10 @@ namespace tide {
 class Collectives {
  public:
   virtual ~Collectives() = default;
+  [[nodiscard]] virtual int rank() const = 0;
   // A kernel whose operands are in device memory; what is read and what is written may be one. It returns when its work
-  // is done, and may be called from any one thread. REQUIRES: the step outlives it.
+  // is done, and may be called from any one thread. Of what a scatter gives this rank, bytes between parameters are 0
+  // (gaps_of). REQUIRES: the step outlives it.
   [[nodiscard]] virtual Kernel prepare(const Step& step, TaskId task) = 0;
 
   // Whether they can be part of a recorded step; and one of them, behind prepare() of the same task.

@@ -34,6 +34,8 @@ void ClusterArguments::add_to(CLI::App& app, bool with_stagger) {
   app.add_option("--reduce", reduce,
                  "How gradients are summed: nccl, around a ring of the devices; cpu, in host memory")
       ->capture_default_str();
+  app.add_option("--shard", shard, "What each device keeps only a part of: none, optimizer (its state), or parameters")
+      ->capture_default_str();
 }
 
 bool ClusterArguments::any() const {
@@ -44,6 +46,8 @@ bool ClusterArguments::any() const {
     throw Error("--stagger {} is for several devices; give --devices or --topology too", stagger);
   if (!asked && road_from_name(reduce) != ReduceRoad::ring)
     throw Error("--reduce {} is for several devices; give --devices or --topology too", reduce);
+  if (!asked && shard_from_name(shard) != Shard::none)
+    throw Error("--shard {} is for several devices; give --devices or --topology too", shard);
   return asked;
 }
 
@@ -56,6 +60,7 @@ Cluster::Cluster(const ClusterArguments& arguments, const StepArguments& step, c
   const StepOptions alone = step.options(true);
   StepOptions together = alone;
   together.ranks.count = static_cast<std::int64_t>(devices());
+  together.ranks.shard = shard_from_name(arguments.shard);
   build_alone_ = [=, &target](const StepChoice& choice) { return target.build(network, alone, choice); };
   build_ = [=, &target](const StepChoice& choice) { return target.build(network, together, choice); };
   target.cover(build_, options.memory[Tier::device]);

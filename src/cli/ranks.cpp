@@ -91,6 +91,9 @@ void RankArguments::add_to(CLI::App& app) {
       "--fixed-order{8}", leaves,
       "The same bits on any number of ranks that divides so many leaves, --fixed-order=8: all sums over samples "
       "follow one tree, and each rank works on one thread");
+  app.add_option("--shard", shard,
+                 "What each rank keeps only a part of: none, optimizer (its state), or parameters (and its state)")
+      ->capture_default_str();
   app.add_option("--hang-timeout", hang_timeout,
                  "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
       ->capture_default_str();
@@ -102,6 +105,7 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   if (!(arguments.hang_timeout > 0)) throw Error("--hang-timeout {} is not a positive number", arguments.hang_timeout);
   static_cast<void>(wire_type(arguments.reduce_type));
   static_cast<void>(road_of(arguments.reduce));
+  static_cast<void>(shard_from_name(arguments.shard));
   const std::optional<Launched> launched = find_launcher();
   if (arguments.devices > 1 && !launched) become_launcher(static_cast<int>(arguments.devices));
   communicator_ = join_ranks();
@@ -140,6 +144,7 @@ RankSettings Ranks::settings() const {
   settings.leaves = arguments_.leaves;
   settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;
   if (count() == 1) return settings;
+  settings.shard = shard_from_name(arguments_.shard);
   settings.communicator = watched_.get();
   settings.sums_over = communicator_.get();
   if (!arguments_.bucket.empty()) settings.bucket = parse_size(arguments_.bucket);

@@ -88,9 +88,13 @@ NetworkPtr adapt(const NetworkPtr& original, const TrainArguments& arguments) {
   return network;
 }
 
-void save(const TrainArguments& arguments, const Session& session) {
-  if (arguments.save.empty()) return;
-  save_checkpoint(arguments.save, {session.network().name, session.steps_done(), arguments.data.seed, session.state()});
+// By all ranks; the first one writes, with what the others have of the state.
+void save(const TrainArguments& arguments, const Session& session, bool is_first) {
+  if (arguments.save.empty() || (!is_first && !session.is_sharded())) return;
+  std::vector<NamedTensor> state = session.state();
+  if (is_first)
+    save_checkpoint(arguments.save,
+                    {session.network().name, session.steps_done(), arguments.data.seed, std::move(state)});
 }
 
 // A folder for spilling without a disk budget may be filled, but for a tenth.
@@ -163,14 +167,14 @@ Peaks peaks_of(const Job& job) {
   return {largest(job.summary.peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
 }
 
-void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks) {
+void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks, std::uint64_t weights) {
   using nlohmann::ordered_json;
   const Executor& executor = job.session.executor(job.full);
   ordered_json result{
       {"steps", report.steps},
       {"loss", report.loss},
       {"accuracy", report.validation ? ordered_json(report.validation->accuracy) : ordered_json(nullptr)},
-      {"weights_hash", fmt::format("{:016x}", job.session.weights_hash())},
+      {"weights_hash", fmt::format("{:016x}", weights)},
       {"planned_peak_bytes", peaks.planned.count()},
       {"peak_bytes", peaks.measured.count()},
       {"step_seconds", report.step_seconds},
@@ -187,10 +191,10 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
   fmt::print("{}\n", result.dump(2));
 }
 
-void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks) {
+void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks, std::uint64_t weights) {
   fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {:016x}\n", report.steps,
              images_per_second(job, report), peaks.measured.count(), format_size(peaks.measured),
-             peaks.measured == peaks.planned ? "yes" : "no", job.session.weights_hash());
+             peaks.measured == peaks.planned ? "yes" : "no", weights);
   if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
 }
 
@@ -201,11 +205,8 @@ void prepare(const TrainArguments& arguments, Session& session, const Ranks& ran
                 session.backend().name());
   if (arguments.resume.empty()) return;
   // The file need be on the first rank's machine alone.
-  if (ranks.is_first()) {
-    const Checkpoint checkpoint = load_checkpoint(arguments.resume);
-    session.restore(checkpoint.tensors, checkpoint.steps);
-  }
-  session.share_state();
+  const Checkpoint checkpoint = ranks.is_first() ? load_checkpoint(arguments.resume) : Checkpoint{};
+  session.restore_from_first(checkpoint.tensors, checkpoint.steps);
 }
 
 // Prints, and saves now and then.
@@ -217,8 +218,8 @@ class TrainProgress final : public TrainingObserver {
   void on_step(const StepInfo& info) override {
     if (ranks_.watch() != nullptr) ranks_.watch()->set_step(info.step);
     progress_.on_step(info);
-    const bool due = arguments_.save_every > 0 && info.step % arguments_.save_every == 0 && ranks_.is_first();
-    if (due && info.step < info.total_steps) save(arguments_, session_);
+    const bool due = arguments_.save_every > 0 && info.step % arguments_.save_every == 0;
+    if (due && info.step < info.total_steps) save(arguments_, session_, ranks_.is_first());
   }
   void on_epoch(const EpochInfo& info) override { progress_.on_epoch(info); }
 
@@ -240,13 +241,12 @@ int finish(const Job& job, const TrainingReport& report) {
   const std::string& file = job.arguments.save;
   const Peaks peaks = peaks_of(job);
   const bool is_first = job.ranks.is_first();  // after finish() there are no ranks
-  if (is_first) {
-    save(job.arguments, job.session);
-    if (job.arguments.json)
-      print_json(job, report, peaks);
-    else
-      print_text(job, report, peaks);
-  }
+  save(job.arguments, job.session, is_first);
+  const std::uint64_t weights = is_first || job.session.is_sharded() ? job.session.weights_hash() : 0;
+  if (is_first && job.arguments.json)
+    print_json(job, report, peaks, weights);
+  else if (is_first)
+    print_text(job, report, peaks, weights);
   job.ranks.finish();
   if (!report.interrupted) return kDone;
   if (is_first)
@@ -274,6 +274,7 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"the kind of backend", std::string(target.backend()->name())},
           {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
           {"the way to sum them", arguments.ranks.reduce},
+          {"what is sharded", arguments.ranks.shard},
           {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
 }
 

@@ -19,7 +19,10 @@ double collective_seconds(const Device& device, const Step& step, TaskId id) {
   const Task& task = step.task(id);
   const auto ranks = static_cast<double>(step.options.ranks.count);
   const double passes = task.kind == TaskKind::reduce ? 2 : 1;
-  const auto bytes = static_cast<double>(bytes_of(step, step.operands_of(task).front()).count());
+  // Of a scatter and of a gather one operand is what all ranks have together.
+  const auto operands = step.operands_of(task);
+  const auto bytes =
+      static_cast<double>(std::max(bytes_of(step, operands.front()), bytes_of(step, operands.back())).count());
   const double rate =
       device.reduce_bytes_per_second > 0 ? device.reduce_bytes_per_second : device.link_bytes_per_second;
   return passes * (ranks - 1) / ranks * bytes / rate + device.launch_seconds;

@@ -42,6 +42,13 @@ class Executor {
   // persistent.
   void write(TensorId tensor, std::span<const float> values) { phases_.front()->write(tensor, values); }
   void read(TensorId tensor, std::span<float> values) const { first().read(tensor, values); }
+  // Bytes of a persistent storage between steps, from `offset` on, as they lie there.
+  void write_bytes(StorageId storage, Bytes offset, std::span<const std::byte> bytes) {
+    phases_.front()->write_bytes(storage, offset, bytes);
+  }
+  void read_bytes(StorageId storage, Bytes offset, std::span<std::byte> bytes) const {
+    first().read_bytes(storage, offset, bytes);
+  }
   // Of the first phase.
   [[nodiscard]] const Step& step() const { return first().step(); }
   // The highest address that any run so far handed out.

@@ -146,8 +146,12 @@ void PhaseExecutor::prepare() {
     else
       throw Error("{} takes the other ranks, and there are none", task_name(step, run.task));
     prepared.first_address = static_cast<std::uint32_t>(addresses_.size());
-    for (const Operand& operand : step.operands_of(run.task))
-      addresses_.push_back(arena_.at(device[step.tensor(operand.tensor).storage.index()] + step.offset_of(operand)));
+    for (const Operand& operand : step.operands_of(run.task)) {
+      const bool own = operand.view.valid() && step.view(operand.view).own;
+      const Bytes before = own && collectives_ != nullptr ? bytes_of(step, operand) * collectives_->rank() : Bytes();
+      addresses_.push_back(
+          arena_.at(device[step.tensor(operand.tensor).storage.index()] + step.offset_of(operand) + before));
+    }
     const Bytes workspace = workspace_bytes(step, run);
     if (workspace.is_zero()) continue;
     prepared.workspace = arena_.at(run.workspace);
@@ -344,6 +348,14 @@ void PhaseExecutor::write(TensorId tensor, std::span<const float> values) {
 
 void PhaseExecutor::read(TensorId tensor, std::span<float> values) const {
   backend_.read_tensor(*phase_->step, tensor, host_view(phase_->step->tensor(tensor).storage), values);
+}
+
+void PhaseExecutor::write_bytes(StorageId storage, Bytes offset, std::span<const std::byte> bytes) {
+  backend_.copy(entry_address(storage) + offset.size(), bytes.data(), Bytes(static_cast<std::int64_t>(bytes.size())));
+}
+
+void PhaseExecutor::read_bytes(StorageId storage, Bytes offset, std::span<std::byte> bytes) const {
+  backend_.copy(bytes.data(), entry_address(storage) + offset.size(), Bytes(static_cast<std::int64_t>(bytes.size())));
 }
 
 }  // namespace tide

@@ -102,6 +102,9 @@ class PhaseExecutor {
   // Values between steps, in logical order. REQUIRES: the tensor's storage is persistent.
   void write(TensorId tensor, std::span<const float> values);
   void read(TensorId tensor, std::span<float> values) const;
+  // Bytes of such a storage as they lie there.
+  void write_bytes(StorageId storage, Bytes offset, std::span<const std::byte> bytes);
+  void read_bytes(StorageId storage, Bytes offset, std::span<std::byte> bytes) const;
 
   [[nodiscard]] const Step& step() const { return *phase_->step; }
   // The highest address that any run so far handed out.

@@ -69,8 +69,20 @@ class Views {
     const std::optional<Range> part = range(operand);
     if (!whole || !part || part->end > std::min(*whole, step_.storage(tensor.storage).bytes.count()))
       return add("operand {} has a view that goes beyond {}", index, tensor_name(step_, operand.tensor));
+    if (step_.view(operand.view).own) check_own(index, operand, *whole, *part);
     if (part->begin % element_bytes(tensor.type) != 0)
       add("operand {} has a view that begins within an element of {}", index, tensor_name(step_, operand.tensor));
+  }
+
+  // Every rank finds its own within the tensor, and nobody writes there, where the others' would be missing.
+  void check_own(std::size_t index, const Operand& operand, std::int64_t whole, const Range& part) {
+    std::int64_t all = 0;
+    const bool fits = part.begin == 0 && !__builtin_mul_overflow(part.end, step_.options.ranks.count, &all);
+    if (!fits || all != whole)
+      add("operand {} is not one of {} equal parts of {}", index, step_.options.ranks.count,
+          tensor_name(step_, operand.tensor));
+    if (operand.access != Access::read)
+      add("operand {} writes what is another part of {} on every rank", index, tensor_name(step_, operand.tensor));
   }
 
   // What takes a value's place must be as large as the value.
@@ -135,8 +147,13 @@ class Views {
                    part.begin < end ? "overlap" : "leave a gap", std::min(part.begin, end));
       end = next(part.end);
     }
-    if (end != size_of(step_.tensor(tensor).shape, step_.tensor(tensor).type))
-      add("the parts of {} end at byte {}", tensor_name(step_, tensor), end);
+    const std::optional<std::int64_t> whole = size_of(step_.tensor(tensor).shape, step_.tensor(tensor).type);
+    // Of what is sharded, all ranks have equally much.
+    const std::int64_t ranks = step_.options.ranks.count;
+    const bool shared_out = step_.options.ranks.shard != Shard::none && is_bucket(step_.tensor(tensor)) && whole &&
+                            end < *whole && *whole % ranks == 0 &&
+                            *whole / ranks == share_of_bucket(Bytes(end), ranks).count();
+    if (end != whole && !shared_out) add("the parts of {} end at byte {}", tensor_name(step_, tensor), end);
   }
 
   const Step& step_;

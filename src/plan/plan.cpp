@@ -38,6 +38,8 @@ std::string ranks_text(const RankOptions& ranks) {
   std::string text;
   if (ranks.count > 1) text = fmt::format(" ranks={} bucket={}", ranks.count, ranks.bucket.count());
   if (ranks.parts > 0) text += fmt::format(" parts={}", ranks.parts);
+  if (ranks.shard != Shard::none)
+    text += fmt::format(" shard={}/{}", shard_name(ranks.shard), ranks.least_to_shard.count());
   return text;
 }
 

@@ -122,10 +122,10 @@ void read_operands(const json& source, Step& step) {
 }
 
 json write_views(const Step& step) {
-  json views = json_table({"shape", "order", "offset", "parameter", "bytes"});
+  json views = json_table({"shape", "order", "offset", "bucket", "parameter", "bytes", "own"});
   for (const View& v : step.views) {
     json row{v.shape.extents(), write_axes(v.order), v.offset.count()};
-    if (v.parameter.valid()) row.insert(row.end(), {v.parameter.value(), v.bytes.count()});
+    if (v.bucket >= 0) row.insert(row.end(), {v.bucket, v.parameter.value(), v.bytes.count(), v.own ? 1 : 0});
     views["rows"].push_back(std::move(row));
   }
   return views;
@@ -139,8 +139,10 @@ void read_views(const json& source, Step& step) {
     view.order = read_order(row.next());
     view.offset = Bytes(row.number(0, std::int64_t{1} << 60));
     if (item.size() > 3) {  // in a bucket
+      view.bucket = static_cast<std::int32_t>(row.number(0, INT32_MAX));
       view.parameter = row.id<ParameterId>();
       view.bytes = Bytes(row.number(0, std::int64_t{1} << 60));
+      view.own = row.number(0, 1) == 1;
     }
     step.views.push_back(view);
   }
@@ -245,6 +247,8 @@ StepOptions read_options(const json& source) {
     options.ranks.bucket = Bytes(at_least(*ranks, "bucket", 1));
     options.ranks.late_updates = ranks->at("late_updates").get<bool>();
     options.ranks.parts = at_least(*ranks, "parts", 0);
+    options.ranks.shard = enum_from_json<Shard>(ranks->at("shard"), shard_name, kShards);
+    options.ranks.least_to_shard = Bytes(at_least(*ranks, "least_to_shard", 0));
   }
   return options;
 }
@@ -280,7 +284,9 @@ json step_to_json(const Step& step) {
     result["ranks"] = {{"count", options.ranks.count},
                        {"bucket", options.ranks.bucket.count()},
                        {"late_updates", options.ranks.late_updates},
-                       {"parts", options.ranks.parts}};
+                       {"parts", options.ranks.parts},
+                       {"shard", shard_name(options.ranks.shard)},
+                       {"least_to_shard", options.ranks.least_to_shard.count()}};
   return result;
 }
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <queue>
-#include <set>
 
 #include "base/names.h"
 #include "plan/findings.h"
@@ -437,15 +436,9 @@ ReduceRoad road_from_name(std::string_view name) {
 }
 
 Bytes collective_bytes(const Step& step, TaskId task) {
-  Bytes written, all;
-  std::set<TensorId> seen;
-  for (const Operand& operand : step.operands_of(task)) {
-    if (!operand.view.valid() && !seen.insert(operand.tensor).second) continue;
-    const Bytes bytes = bytes_of(step, operand);
-    if (operand.access != Access::read) written += bytes;
-    all += bytes;
-  }
-  return written.is_zero() ? all : written;
+  Bytes most;
+  for (const Operand& operand : step.operands_of(task)) most = std::max(most, bytes_of(step, operand));
+  return most;
 }
 
 std::vector<Timeline> simulate_together(std::span<const Plan* const> plans, std::span<const CostModel* const> costs,

@@ -29,7 +29,7 @@ enum class ReduceRoad : std::uint8_t {
 [[nodiscard]] std::string_view road_name(ReduceRoad road);  // "nccl", "cpu"
 [[nodiscard]] ReduceRoad road_from_name(std::string_view name);
 
-// The bytes of one rank's part in a task that all ranks do together.
+// The bytes that a task is about which all ranks do together: what is summed, or what all have of it in the end.
 [[nodiscard]] Bytes collective_bytes(const Step& step, TaskId task);
 
 // Rank i has plans[i] on the topology's device i; `costs` is one for each, or one for all.

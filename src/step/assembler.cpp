@@ -47,6 +47,10 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& given) : net
     if (options.sub_batch != 0 && options.sub_batch != all / parts)
       throw Error("a batch that is cut into {} parts cannot be cut into others", parts);
   }
+  if (options.ranks.shard != Shard::none && options.rules != Rules::minimal)
+    throw Error("state is divided over ranks under the rules minimal");
+  if (options.ranks.shard != Shard::none && options.ranks.parts > 0 && options.optimizer.clip_norm > 0)
+    throw Error("clipping sums over the shares of all ranks, which has no fixed order; clip without shards");
   if (options.ranks.bucket.count() < 1) throw Error("a bucket has at least 1 byte");
   if (options.activations != DataType::f32 && options.activations != DataType::bf16)
     throw Error("layer outputs are stored as fp32 or bf16");
@@ -76,9 +80,9 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& given) : net
   const std::vector<LayerId> order = execution_order(*network_);
   for (const LayerId id : order)
     if (kind_of(id).numbered) number_[id.index()] = ++step_.layer_steps;
+  if (is_shared() || shards()) make_buckets();
   make_persistent_tensors();
   find_gradient_needs();
-  if (is_shared()) make_buckets();
   if (options.part != Part::whole) make_persistent_gradients();
   if (options.part == Part::update) {
     update_all();
@@ -213,14 +217,17 @@ void StepAssembler::make_chunks() {
 
 void StepAssembler::make_persistent_tensors() {
   parameters_.resize(network_->parameters.size());
+  for (Bucket& bucket : buckets_)
+    if (bucket.sharded) make_sharded_state(bucket);
   const OptimizerKind optimizer = step_.options.optimizer.kind;
   const bool adam = optimizer == OptimizerKind::adam || optimizer == OptimizerKind::adamw;
   for (std::size_t l = 0; l < network_->layers.size(); ++l) {
     const Layer& current = network_->layers[l];
     for (const auto& [role, id] : current.parameters) {
       ParameterState& state = parameters_[id.index()];
-      if (state.value.valid()) continue;  // shared, and made by an earlier layer
+      if (state.layer.valid()) continue;  // shared, and made by an earlier layer
       state.layer = LayerId(l);
+      if (state.in_bucket) continue;
       state.value = new_persistent(id, TensorClass::parameter, LayerId(l), operand_role(role));
       if (network_->parameters[id.index()].frozen || optimizer == OptimizerKind::sgd) continue;
       state.first_moment = new_persistent(id, TensorClass::optimizer_state, LayerId(l), Role::first_moment);

@@ -54,10 +54,11 @@ class StepAssembler {
   };
   // A value's gradient so far, and what is known about it.
   struct ParameterState {
-    TensorId value;  // before the update
+    TensorId value;          // before the update
+    bool in_bucket = false;  // the value, which `view` shows
     TensorId first_moment, second_moment;
     TensorId gradient;  // invalid until its first contribution, unless it persists
-    ViewId view;        // of the gradient in its bucket, where there are several ranks
+    ViewId view;        // in its bucket, where there are several ranks
     std::size_t bucket = 0;
     std::vector<Leaf> leaves;                              // by chunk, where gradients are made part by part
     std::map<std::pair<int, std::size_t>, TensorId> tree;  // by level and number of the parent: a node that waits
@@ -72,6 +73,12 @@ class StepAssembler {
     std::size_t missing = 0;   // parameters whose gradients are not complete
     TensorId tensor;           // with the gradients of this rank, later with those of all
     std::size_t begun_by = 0;  // task that writes its first part, from 1; 0: none yet
+    Bytes bytes;               // of all of it
+    // Where its state is divided over the ranks (shards.cpp): this rank's shares, and all parameters in the pass at
+    // work.
+    bool sharded = false, read_in_pass = false;
+    TensorId values;
+    TensorId value_share, gradient_share, first_moment, second_moment;
   };
 
   // Tables (assembler.cpp).
@@ -153,14 +160,35 @@ class StepAssembler {
 
   void make_buckets();
   void make_bucket_tensor(Bucket& bucket);
+  [[nodiscard]] std::int32_t number_of(const Bucket& bucket) const {
+    return static_cast<std::int32_t>(&bucket - buckets_.data());
+  }
   NewOperand bucket_part(ParameterId parameter, Role role);
   void complete(ParameterId parameter);
   void reduce(Bucket& bucket);
   void update_reduced(std::size_t buckets, TensorId norm);  // the first so many
+  // shards.cpp: state that is divided over the ranks
+  [[nodiscard]] bool shards() const {
+    return step_.options.ranks.shard != Shard::none && step_.options.ranks.count > 1;
+  }
+  [[nodiscard]] bool gathers_parameters() const { return shards() && step_.options.ranks.shard == Shard::parameters; }
+  TensorId new_share(const Bucket& bucket, TensorClass tensor_class, Role role);
+  TensorId new_values(const Bucket& bucket);
+  void make_sharded_state(Bucket& bucket);
+  // Before the tasks of a layer in a pass: the parameters that they read are there.
+  void fetch_parameters(LayerId layer);
+  void fetch_bucket(std::size_t bucket);
+  void begin_pass(bool forward);
+  [[nodiscard]] bool reads_parameters(LayerId layer) const;
+  void scatter(Bucket& bucket);
+  void update_share(Bucket& bucket, TensorId norm);
+  void gather_updated();
+  TensorId sum_over_ranks(TensorId norm);
   // updates.cpp
   void update(ParameterId parameter, TensorId norm);
   void update_together(TensorId norm);  // those that wait
   void new_update(std::span<const ParameterId> parameters, TensorId norm);
+  TensorId clipping_norm();
   void update_all();  // behind the backward pass, clipped where the options say so
 
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
@@ -175,8 +203,13 @@ class StepAssembler {
   [[nodiscard]] StorageId storage_of(TensorId id) const { return step_.tensors[id.index()].storage; }
   // Whether backward makes a gradient for this value.
   [[nodiscard]] bool needs_gradient(Value value) const;
-  [[nodiscard]] TensorId parameter_value(LayerId id, ParameterRole role) const {
-    return parameters_[layer(id).parameter(role).index()].value;
+  // The value of a parameter as an operand.
+  [[nodiscard]] NewOperand parameter_value(ParameterId id, Role role) const {
+    const ParameterState& state = parameters_[id.index()];
+    return {role, state.value, Access::read, 0, state.in_bucket ? state.view : ViewId()};
+  }
+  [[nodiscard]] NewOperand parameter_value(LayerId id, ParameterRole role) const {
+    return parameter_value(layer(id).parameter(role), operand_role(role));
   }
   [[nodiscard]] bool trains(const Layer& l) const { return !l.parameters.empty() && !l.frozen; }
   [[nodiscard]] std::int32_t backward_step(LayerId id) const { return 2 * step_.layer_steps + 1 - number_[id.index()]; }
@@ -193,6 +226,7 @@ class StepAssembler {
   std::vector<ParameterState> parameters_;
   std::vector<Bucket> buckets_;
   std::size_t reduced_ = 0, updated_ = 0;             // buckets
+  bool forward_ = true;                               // the pass at work
   std::vector<TensorId> metrics_;                     // by layer, and by chunk in parts
   std::vector<std::vector<SavedTensor>> statistics_;  // by layer: as they are before the step
   // Exact batch norm: by layer, how many batch norms are on the longest way to it, and the sums of backward.

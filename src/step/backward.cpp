@@ -49,6 +49,7 @@ void StepAssembler::backward(LayerId id) {
   const KindDescription& kind = kind_of(id);
   if (current.kind == LayerKind::input) return;
   if (!needs_[id.index()] && !superneurons()) return;
+  fetch_parameters(id);
   if (is_fused(id)) return backward_fused(id);
   if (kind.passes_gradient && applies(*kind.passes_gradient, id)) {
     for (const Value& input : current.inputs)

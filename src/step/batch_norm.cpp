@@ -30,8 +30,8 @@ void StepAssembler::backward_fused(LayerId id) {
   if (relu && adds) operands.push_back({Role::y, output_tensor(id)});
   operands.push_back({Role::dy, dy});
   if (second_dy.valid()) operands.push_back({Role::dy, second_dy});
-  operands.push_back({Role::weight, parameter_value(id, ParameterRole::scale)});
-  if (relu && !adds) operands.push_back({Role::bias, parameter_value(id, ParameterRole::shift)});
+  operands.push_back(parameter_value(id, ParameterRole::scale));
+  if (relu && !adds) operands.push_back(parameter_value(id, ParameterRole::shift));
   operands.push_back({Role::mean, saved(id, Role::mean)});
   operands.push_back({Role::inverse_deviation, saved(id, Role::inverse_deviation)});
   TensorId dx, second_dx;

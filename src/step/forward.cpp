@@ -12,6 +12,7 @@ void StepAssembler::forward(LayerId id) {
     chunk_->values[flat({id, 0})] = value_tensor(current.inputs[0]);
     return;
   }
+  fetch_parameters(id);
   make_outputs(id);
   if (kind.over_batch && is_exact()) return forward_normalize(id);
   new_task(TaskKind::forward, id, number_[id.index()], operands_for(id, kind.forward.operands));

@@ -1,3 +1,5 @@
+#include "base/names.h"
+
 #include <array>
 
 #include "step/buckets.h"
@@ -24,6 +26,13 @@ std::string_view optimizer_name(OptimizerKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+namespace {
+constexpr std::array<std::string_view, kShards> kShardNames{"none", "optimizer", "parameters"};
+}  // namespace
+
+std::string_view shard_name(Shard shard) { return kShardNames[static_cast<std::size_t>(shard)]; }
+Shard shard_from_name(std::string_view name) { return find_name<Shard>(kShardNames, name, "thing to shard"); }
+
 std::string_view rules_name(Rules rules) { return rules == Rules::minimal ? "minimal" : "superneurons"; }
 
 std::string_view part_name(Part part) {
@@ -41,6 +50,7 @@ std::string task_name(const Step& step, TaskId id) {
     // A layer has several parameters: say which.
     const Operand& gradient = step.operands_of(task).front();
     const Role role = step.tensor(first).role;
+    if (is_share(step.tensor(first))) return fmt::format("{} update", tensor_name(step, first));
     if (!gradient.view.valid()) return fmt::format("{} update {}", layer, role_name(role));
     for (const Operand& operand : step.operands_of(task))
       if (operand.role == Role::weight)
@@ -51,7 +61,12 @@ std::string task_name(const Step& step, TaskId id) {
 
 std::string tensor_name(const Step& step, TensorId id) {
   const Tensor& tensor = step.tensor(id);
-  if (is_bucket(tensor)) return fmt::format("bucket{}", tensor.index);
+  if (is_bucket(tensor) || is_share(tensor)) {
+    const std::string bucket = fmt::format("bucket{}", bucket_of(tensor));
+    const bool gradient = tensor.tensor_class == TensorClass::parameter_gradient;
+    if (is_bucket(tensor)) return gradient ? bucket : fmt::format("{}.{}", bucket, role_name(tensor.role));
+    return fmt::format("{}.{}-share", bucket, role_name(tensor.role));
+  }
   const std::string_view layer =
       tensor.layer.valid() ? std::string_view(step.layer_names[tensor.layer.index()]) : "step";
   if (tensor.index == 0) return fmt::format("{}.{}", layer, role_name(tensor.role));

@@ -46,7 +46,7 @@ void StepAssembler::add_read(LayerId id, Role role, std::vector<NewOperand>& ope
     case Role::weight:
     case Role::bias:
       for (const LayerParameter& parameter : current.parameters)
-        if (operand_role(parameter.role) == role) operands.push_back({role, parameters_[parameter.id.index()].value});
+        if (operand_role(parameter.role) == role) operands.push_back(parameter_value(parameter.id, role));
       return;
     case Role::mean:
     case Role::inverse_deviation:

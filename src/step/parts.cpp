@@ -130,13 +130,14 @@ void StepAssembler::finish_statistics(LayerId id) {
 
 void StepAssembler::part_sums(LayerId id) {
   if (!needs_[id.index()]) return;
+  fetch_parameters(id);
   const Layer& current = layer(id);
   if (chunk_ == &chunks_.back()) moments_[id.index()] = {};  // the last chunk comes first
   const std::int64_t channels = network_->shape(current.inputs[0]).channels();
   new_task(TaskKind::backward, id, backward_step(id),
            {{Role::x, value_tensor(current.inputs[0])},
             {Role::dy, chunk_->gradients[flat({id, 0})]},
-            {Role::weight, parameter_value(id, ParameterRole::scale)},
+            parameter_value(id, ParameterRole::scale),
             {Role::mean, saved(id, Role::mean)},
             {Role::inverse_deviation, saved(id, Role::inverse_deviation)},
             moments_row(id, Role::d_weight, 0, channels),

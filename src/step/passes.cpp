@@ -18,8 +18,10 @@
 namespace tide {
 
 void StepAssembler::run_whole(const std::vector<LayerId>& order) {
+  begin_pass(true);
   for (const LayerId id : order) forward(id);
   if (!step_.options.training) return;
+  begin_pass(false);
   for (auto it = order.rbegin(); it != order.rend(); ++it) backward(*it);
 }
 
@@ -28,6 +30,7 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
   const auto norms_behind = [&](LayerId id, std::int32_t level) {
     return kind_of(id).over_batch && level_[id.index()] == level + 1;
   };
+  begin_pass(true);
   const std::int32_t last = *std::max_element(level_.begin(), level_.end());
   for (std::int32_t level = 0; level <= last; ++level) {
     for (Chunk& chunk : chunks_) {
@@ -41,6 +44,7 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
     for (const LayerId id : order)
       if (in_parts() && norms_behind(id, level)) finish_statistics(id);
   }
+  begin_pass(false);
   for (std::int32_t level = last; level >= 0; --level) {
     // The newest first: its values are the most likely to be at hand.
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
@@ -103,8 +107,8 @@ void StepAssembler::forward_normalize(LayerId id) {
   const Layer& current = layer(id);
   new_task(TaskKind::forward, id, number_[id.index()],
            {{Role::x, value_tensor(current.inputs[0])},
-            {Role::weight, parameter_value(id, ParameterRole::scale)},
-            {Role::bias, parameter_value(id, ParameterRole::shift)},
+            parameter_value(id, ParameterRole::scale),
+            parameter_value(id, ParameterRole::shift),
             {Role::mean, saved(id, Role::mean)},
             {Role::inverse_deviation, saved(id, Role::inverse_deviation)},
             {Role::y, output_tensor(id), Access::write}});
@@ -115,11 +119,12 @@ void StepAssembler::forward_normalize(LayerId id) {
 // layers add to them too, or nobody asked for them, and the sums are apart.
 void StepAssembler::backward_sums(LayerId id) {
   if (!needs_[id.index()]) return;
+  fetch_parameters(id);
   const Layer& current = layer(id);
   const auto sum_into = [&](auto target_of) {
     std::vector<NewOperand> operands{{Role::x, value_tensor(current.inputs[0])},
                                      {Role::dy, chunk_->gradients[flat({id, 0})]},
-                                     {Role::weight, parameter_value(id, ParameterRole::scale)},
+                                     parameter_value(id, ParameterRole::scale),
                                      {Role::mean, saved(id, Role::mean)},
                                      {Role::inverse_deviation, saved(id, Role::inverse_deviation)}};
     for (const LayerParameter& parameter : current.parameters) operands.push_back(target_of(parameter));
@@ -160,7 +165,7 @@ void StepAssembler::backward_spread(LayerId id) {
   new_task(TaskKind::backward, id, backward_step(id),
            {{Role::x, value_tensor(input)},
             {Role::dy, chunk_->gradients[flat({id, 0})]},
-            {Role::weight, parameter_value(id, ParameterRole::scale)},
+            parameter_value(id, ParameterRole::scale),
             {Role::mean, saved(id, Role::mean)},
             {Role::inverse_deviation, saved(id, Role::inverse_deviation)},
             {Role::d_weight, scale_sums_[id.index()]},

@@ -6,25 +6,34 @@
 namespace tide {
 
 void StepAssembler::make_buckets() {
-  for (std::vector<ParameterId>& parameters : buckets_of(*network_, step_.options.ranks.bucket)) {
-    for (const ParameterId id : parameters) parameters_[id.index()].bucket = buckets_.size();
-    const std::size_t missing = parameters.size();
-    buckets_.push_back({.parameters = std::move(parameters), .missing = missing, .tensor = {}, .begun_by = 0});
+  parameters_.resize(network_->parameters.size());
+  const RankOptions& ranks = step_.options.ranks;
+  for (BucketContent& content : buckets_of(*network_, ranks)) {
+    Bucket bucket;
+    for (const ParameterId id : content.parameters) {
+      const Shape& shape = network_->parameters[id.index()].shape;
+      const Bytes bytes = bytes_of(shape, DataType::f32);
+      step_.views.push_back({.shape = shape,
+                             .order = MemoryOrder::row_major(shape.rank()),
+                             .offset = bucket.bytes,
+                             .bucket = static_cast<std::int32_t>(buckets_.size()),
+                             .parameter = id,
+                             .bytes = bytes});
+      parameters_[id.index()].view = ViewId(step_.views.size() - 1);
+      parameters_[id.index()].bucket = buckets_.size();
+      bucket.bytes += bytes.aligned();
+    }
+    bucket.sharded = content.sharded;
+    if (bucket.sharded) bucket.bytes = share_of_bucket(bucket.bytes, ranks.count) * ranks.count;
+    bucket.missing = content.parameters.size();
+    bucket.parameters = std::move(content.parameters);
+    buckets_.push_back(std::move(bucket));
   }
 }
 
 void StepAssembler::make_bucket_tensor(Bucket& bucket) {
-  Bytes end;
-  for (const ParameterId id : bucket.parameters) {
-    const Shape& shape = network_->parameters[id.index()].shape;
-    const Bytes bytes = bytes_of(shape, DataType::f32);
-    step_.views.push_back({shape, MemoryOrder::row_major(shape.rank()), end, id, bytes});
-    parameters_[id.index()].view = ViewId(step_.views.size() - 1);
-    end += bytes.aligned();
-  }
-  const Shape shape{end.count() / element_bytes(DataType::f32)};
-  const auto number = static_cast<std::int32_t>(&bucket - buckets_.data());
-  bucket.tensor = new_tensor(TensorClass::parameter_gradient, shape, LayerId(), Role::gradient, number);
+  const Shape shape{bucket.bytes.count() / element_bytes(DataType::f32)};
+  bucket.tensor = new_tensor(TensorClass::parameter_gradient, shape, LayerId(), Role::gradient, number_of(bucket));
   for (const ParameterId id : bucket.parameters) parameters_[id.index()].gradient = bucket.tensor;
 }
 
@@ -50,19 +59,27 @@ void StepAssembler::complete(ParameterId parameter) {
 }
 
 void StepAssembler::reduce(Bucket& bucket) {
+  ++reduced_;
+  if (bucket.sharded) return scatter(bucket);
   const TensorId own = bucket.tensor;
   bucket.tensor = successor(own);
   new_task(TaskKind::reduce, parameters_[bucket.parameters.back().index()].layer, 0,
            {{Role::gradient, own}, {Role::gradient, bucket.tensor, Access::write}});
   declare_in_place();
   for (const ParameterId id : bucket.parameters) parameters_[id.index()].gradient = bucket.tensor;
-  ++reduced_;
 }
 
 void StepAssembler::update_reduced(std::size_t buckets, TensorId norm) {
-  for (; updated_ < buckets; ++updated_)
-    for (const ParameterId id : buckets_[updated_].parameters) update(id, norm);
-  if (updated_ == buckets_.size()) update_together(norm);
+  for (; updated_ < buckets; ++updated_) {
+    Bucket& bucket = buckets_[updated_];
+    if (bucket.sharded)
+      update_share(bucket, norm);
+    else
+      for (const ParameterId id : bucket.parameters) update(id, norm);
+  }
+  if (updated_ < buckets_.size()) return;
+  update_together(norm);
+  gather_updated();
 }
 
 }  // namespace tide

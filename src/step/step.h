@@ -45,10 +45,13 @@ struct View {
   Shape shape;
   MemoryOrder order;
   Bytes offset;  // from the first byte of the tensor
-  // In a bucket (buckets.h): whose gradient it is, which lies as the backend likes, in so many bytes, and begins where
-  // any storage could; up to there nobody looks at what is behind it.
+  // In a bucket (buckets.h): which one; whose gradient or value it is, which lies as the backend likes, in so many
+  // bytes, and begins where any storage could; up to there nobody looks at what is behind it.
+  std::int32_t bucket = -1;
   ParameterId parameter = {};
   Bytes bytes = {};  // 0: those of the shape
+  // The tensor is as many such views side by side as there are ranks, and this is the one of the rank that looks.
+  bool own = false;
 
   friend bool operator==(const View&, const View&) = default;
 };
@@ -160,6 +163,17 @@ inline constexpr int kParts = static_cast<int>(Part::update) + 1;
 // Of a batch: libraries count samples in 32 bits.
 inline constexpr std::int64_t kMostSamples = INT32_MAX;
 
+// What each of several ranks keeps only a part of, beside gradients that are summed (shards.cpp).
+enum class Shard : std::uint8_t {
+  none,
+  optimizer,   // the optimizer's state
+  parameters,  // that and the parameters
+};
+inline constexpr std::size_t kShards = static_cast<std::size_t>(Shard::parameters) + 1;
+[[nodiscard]] std::string_view shard_name(Shard shard);
+// Throws an Error that lists them where it is none of them.
+[[nodiscard]] Shard shard_from_name(std::string_view name);
+
 // Of several ranks that train together, each with a step over samples of its own.
 struct RankOptions {
   std::int64_t count = 1;
@@ -171,6 +185,10 @@ struct RankOptions {
   // norm has the statistics of all of them, and sums over samples follow one binary tree over the parts, whatever the
   // ranks.
   std::int64_t parts = 0;
+  Shard shard = Shard::none;
+  // Smaller parameters are whole on each rank whatever is sharded: they are little, and layers that have no others can
+  // be run again at any time.
+  Bytes least_to_shard = Bytes(64 << 10);
 
   friend bool operator==(const RankOptions&, const RankOptions&) = default;
 };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "step/assembler.h"
 
 namespace tide {
@@ -44,19 +46,36 @@ void StepAssembler::new_update(std::span<const ParameterId> parameters, TensorId
   declare_in_place();
 }
 
+TensorId StepAssembler::clipping_norm() {
+  const auto norm_of = [&](std::vector<NewOperand> operands) {
+    const TensorId norm = new_tensor(TensorClass::saved_state, Shape{1}, LayerId(), Role::norm);
+    operands.push_back({Role::norm, norm, Access::write});
+    new_task(TaskKind::norm, LayerId(0), 0, operands);
+    return norm;
+  };
+  std::vector<NewOperand> whole, shares;
+  for (const ParameterState& state : parameters_)
+    if (state.gradient.valid() && !state.in_bucket)
+      whole.push_back({Role::gradient, state.gradient, Access::read, 0, state.view});
+  for (const Bucket& bucket : buckets_)
+    if (bucket.sharded) shares.push_back({Role::gradient, bucket.gradient_share});
+  if (shares.empty()) return norm_of(std::move(whole));
+  const TensorId of_shares = sum_over_ranks(norm_of(std::move(shares)));
+  if (whole.empty()) return of_shares;
+  const TensorId of_whole = norm_of(std::move(whole));
+  const TensorId norm = new_tensor(TensorClass::saved_state, Shape{1}, LayerId(), Role::norm);
+  new_task(
+      TaskKind::sum_gradients, LayerId(0), 0,
+      {{Role::x, of_shares, Access::read, 0}, {Role::x, of_whole, Access::read, 1}, {Role::y, norm, Access::write}});
+  return norm;
+}
+
 void StepAssembler::update_all() {
   // What rounds have added up is summed over the ranks only here.
   while (reduced_ < buckets_.size()) reduce(buckets_[reduced_]);
-  std::vector<NewOperand> operands;
-  for (const ParameterState& state : parameters_)
-    if (state.gradient.valid()) operands.push_back({Role::gradient, state.gradient, Access::read, 0, state.view});
-  if (operands.empty()) return;
-  TensorId norm;
-  if (step_.options.optimizer.clip_norm > 0) {
-    norm = new_tensor(TensorClass::saved_state, Shape{1}, LayerId(), Role::norm);
-    operands.push_back({Role::norm, norm, Access::write});
-    new_task(TaskKind::norm, LayerId(0), 0, operands);
-  }
+  const bool any = std::ranges::any_of(parameters_, [](const ParameterState& state) { return state.gradient.valid(); });
+  if (!any) return;
+  const TensorId norm = step_.options.optimizer.clip_norm > 0 ? clipping_norm() : TensorId();
   if (is_shared()) return update_reduced(buckets_.size(), norm);
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (parameters_[p].gradient.valid()) update(ParameterId(p), norm);

@@ -56,7 +56,16 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
 // What ranks can be told at once.
 void require_possible(const SessionOptions& options) {
   const RankSettings& ranks = options.ranks;
+  if (ranks.count() > 1 && ranks.shard != Shard::none && options.rules != Rules::minimal)
+    throw Error("state is divided over ranks under the rules minimal alone");
+  if (ranks.count() > 1 && ranks.shard == Shard::parameters &&
+      !std::holds_alternative<WholeBatch>(options.planner.batch))
+    throw Error(
+        "batches that are cut by a plan and parameters that come from other ranks do not go together; use "
+        "--shard optimizer, or leave --allow and --sub-batch out");
   if (ranks.parts() == 0) return;
+  if (ranks.shard != Shard::none && ranks.leaves > 0 && options.optimizer.clip_norm > 0)
+    throw Error("--shard and --clip sum over ranks in an order of their own; leave one out, or --fixed-order");
   if (ranks.leaves > 0 && !std::has_single_bit(static_cast<std::uint64_t>(ranks.leaves)))
     throw Error("{} leaves are not possible: a fixed order has 1, 2, 4, 8 ... of them", ranks.leaves);
   if (ranks.leaves > 0 && ranks.leaves % ranks.count() != 0)
@@ -299,29 +308,49 @@ std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::
   if (data.size() >= global) variants.push_back({batch, false});
   const std::int64_t rest = share_of(data.size() % global, ranks.rank(), ranks.count()).count;
   if (rest != 0) variants.push_back({rest, false});
+  if (variants.empty() && ranks.shard != Shard::none) variants.push_back({1, false});
   return variants;
 }
 
 Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
-  share_from_first(true);
+  share_statistics();
   const std::int64_t global = checked_multiply(batch, ranks().count());
-  std::array<double, 3> sums{};  // of losses, correct and all answers
-  std::vector<std::int64_t> samples;
+  std::vector<SampleRange> runs;
   for (std::int64_t first = 0; first < data.size(); first += global) {
     const SampleRange own = share_of(std::min(global, data.size() - first), ranks().rank(), ranks().count());
     std::int64_t sample = first + own.first;
     for (const std::int64_t count : pieces(own.count)) {
-      samples.resize(static_cast<std::size_t>(count));
-      std::iota(samples.begin(), samples.end(), sample);
+      runs.push_back({sample, count});
       sample += count;
-      const Executor::Metric metric = run({count, false}, data, samples, 0);
-      sums[0] += metric.loss * static_cast<double>(count);
-      sums[1] += metric.correct;
-      sums[2] += metric.answers;
     }
+  }
+  const std::int64_t idle = idle_steps(static_cast<std::int64_t>(runs.size()));
+  std::array<double, 3> sums{};  // of losses, correct and all answers
+  std::vector<std::int64_t> samples;
+  for (const SampleRange& range : runs) {
+    samples.resize(static_cast<std::size_t>(range.count));
+    std::iota(samples.begin(), samples.end(), range.first);
+    const Executor::Metric metric = run({range.count, false}, data, samples, 0);
+    sums[0] += metric.loss * static_cast<double>(range.count);
+    sums[1] += metric.correct;
+    sums[2] += metric.answers;
+  }
+  for (std::int64_t i = 0; i < idle; ++i) {
+    const auto any = std::ranges::find_if(variants_, [](const auto& planned) { return !planned.first.training; });
+    samples.assign(static_cast<std::size_t>(any->first.batch), 0);
+    run(any->first, data, samples, 0);
   }
   if (ranks().count() > 1) ranks().communicator->all_reduce(sums);
   return {sums[0] / static_cast<double>(data.size()), sums[1] / sums[2]};
+}
+
+// Where the parameters of a step come from all ranks, one that has fewer steps than others goes through some that do
+// not count.
+std::int64_t Session::idle_steps(std::int64_t own) const {
+  if (!is_sharded() || ranks().shard != Shard::parameters) return 0;
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(ranks().count()), own);
+  ranks().communicator->all_gather(std::as_writable_bytes(std::span(steps)));
+  return std::ranges::max(steps) - own;
 }
 
 }  // namespace tide

@@ -71,6 +71,8 @@ class Session {
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
   [[nodiscard]] const RankSettings& ranks() const { return options_.ranks; }
 
+  // Whether ranks have only shares of the state: what reads all of it is then for all ranks together.
+  [[nodiscard]] bool is_sharded() const { return ranks().count() > 1 && ranks().shard != Shard::none; }
   // Parameters and running statistics, in the network's order and in logical order.
   [[nodiscard]] std::vector<float> parameter(ParameterId id) const;
   void set_parameter(ParameterId id, std::span<const float> values);
@@ -79,10 +81,11 @@ class Session {
 
   // Everything a job needs to go on later: parameters, statistics, optimizer state.
   [[nodiscard]] std::vector<NamedTensor> state() const;
-  // Throws an Error that names what is missing or has another shape; changes nothing then.
+  // Throws an Error that names what is missing or has another shape; changes nothing then. Of several ranks, each
+  // restores its own.
   void restore(const std::vector<NamedTensor>& state, std::uint64_t steps_done, bool with_optimizer = true);
-  // What the first rank has of all this is everybody's from here on. For all ranks.
-  void share_state();
+  // The same by all ranks together, where the first one alone has the state.
+  void restore_from_first(const std::vector<NamedTensor>& state, std::uint64_t steps_done);
 
  private:
   struct Planned {
@@ -100,13 +103,24 @@ class Session {
   // Through it parameters are read and written.
   [[nodiscard]] Executor& lead() const { return *find(lead_).executor; }
   void load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const;
-  // Persistent storages of the first variant with the names of their checkpoint entries.
+  // What a checkpoint has an entry for: where it is between steps of the first variant.
   struct StateEntry {
     std::string name;
-    TensorId tensor;
+    ParameterId parameter;
+    TensorClass tensor_class = TensorClass::parameter;
+    TensorId tensor;  // its own, or that of all parameters of a bucket, or this rank's share of that
+    ViewId view;      // in the bucket
   };
+  // Buckets that were gathered from all ranks, by class and role, the newest of each.
+  using Gathered = std::map<std::pair<TensorClass, Role>, std::pair<TensorId, std::vector<std::byte>>>;
   [[nodiscard]] std::vector<StateEntry> state_entries() const;
-  void share_from_first(bool statistics_only);
+  // In logical order. Of a share: for all ranks.
+  [[nodiscard]] std::vector<float> read_entry(const StateEntry& entry, Gathered& gathered) const;
+  void write_entry(const StateEntry& entry, std::span<const float> values);
+  [[nodiscard]] std::vector<std::pair<StateEntry, const NamedTensor*>> match(const std::vector<NamedTensor>& state,
+                                                                             bool with_optimizer) const;
+  void share_statistics();
+  [[nodiscard]] std::int64_t idle_steps(std::int64_t own) const;
   void initialize();
   // A variant's step as the backend runs it.
   [[nodiscard]] Step build(const StepVariant& variant, const StepChoice& choice) const;

@@ -9,9 +9,12 @@ StepOptions step_options(const StepVariant& variant, const SessionOptions& optio
           .optimizer = options.optimizer,
           .fuse = options.fuse && options.rules == Rules::minimal,
           .activations = activations_of(options.precision),
-          .ranks = {.count = variant.training ? options.ranks.count() : 1,
+          // An evaluation takes the other ranks only where they have what it needs.
+          .ranks = {.count = variant.training || options.ranks.shard != Shard::none ? options.ranks.count() : 1,
                     .bucket = options.ranks.bucket,
-                    .parts = variant.training ? options.ranks.parts() : 0}};
+                    .parts = variant.training ? options.ranks.parts() : 0,
+                    .shard = options.ranks.shard,
+                    .least_to_shard = options.ranks.least_to_shard}};
 }
 
 std::unique_ptr<Target> make_target(const SessionOptions& options) {

@@ -37,6 +37,8 @@ struct RankSettings {
   Bytes bucket = RankOptions{}.bucket;
   DataType wire = DataType::f32;  // of gradients on their way to other ranks; or bf16
   bool sync_batch_norm = false;   // batch norm has the statistics of all ranks' samples
+  Shard shard = Shard::none;      // what each rank keeps only a part of
+  Bytes least_to_shard = RankOptions{}.least_to_shard;
   // Above 0, a power of two: the samples of all ranks are cut into so many equal leaves, and sums over samples follow
   // one binary tree over them, so that any number of ranks that divides it gives the same bits. Has sync_batch_norm.
   std::int64_t leaves = 0;

@@ -38,6 +38,8 @@ void run_ranks(int count, std::uint32_t seed) {
   const NetworkPtr network = testing_support::random_network(seed);
   StepOptions options{.batch = 2};
   options.ranks = {.count = count, .bucket = Bytes(300)};
+  options.ranks.shard = static_cast<Shard>(seed / 2 % kShards);
+  options.ranks.least_to_shard = Bytes(100);
   if (seed % 2 == 1) options.ranks.parts = 2 * count;
   const std::unique_ptr<Backend> planner = make_backend("null");
   std::vector<Plan> plans;

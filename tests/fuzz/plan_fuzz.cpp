@@ -59,6 +59,9 @@ StepOptions random_options(std::uint32_t seed) {
   options.ranks.late_updates = random() % 2 == 0;
   if (options.rules == Rules::minimal && options.training && random() % 3 == 0)
     options.ranks.parts = options.ranks.count * (options.batch == 2 ? 2 : 1);
+  if (options.rules == Rules::minimal && !(options.ranks.parts > 0 && options.optimizer.clip_norm > 0))
+    options.ranks.shard = static_cast<Shard>(random() % kShards);
+  options.ranks.least_to_shard = Bytes(static_cast<std::int64_t>(random() % 1000));
   return options;
 }
 
@@ -84,7 +87,9 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   for (const TensorId id : persistent) {
     const Tensor& tensor = step.tensor(id);
     std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
-    if (tensor.tensor_class != TensorClass::optimizer_state)
+    if (!tensor.parameter.valid())  // in a bucket
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7919) % 2003) / 20030.0F;
+    else if (tensor.tensor_class != TensorClass::optimizer_state)
       values = initial_values(*step.network, tensor.parameter, 5);
     executor.write(id, values);
   }

@@ -34,11 +34,11 @@ std::vector<std::vector<ParameterId>> reductions(const Step& step) {
 
 TEST(Buckets, HoldEveryTrainedParameterOnceLastFirst) {
   const NetworkPtr network = std::make_shared<Network>(make_model("resnet18"));
-  const auto buckets = buckets_of(*network, Bytes(4 << 20));
+  const auto buckets = buckets_of(*network, {.count = 2, .bucket = Bytes(4 << 20)});
   std::vector<ParameterId> all;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     Bytes bytes, but_last;
-    for (const ParameterId id : buckets[b]) {
+    for (const ParameterId id : buckets[b].parameters) {
       but_last = bytes;
       bytes += bytes_of(network->parameters[id.index()].shape, DataType::f32);
       all.push_back(id);
@@ -59,7 +59,8 @@ TEST(Buckets, AreTheSameInEveryWayToBuildAStep) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     const NetworkPtr network = testing_support::random_network(seed);
     const RankOptions ranks{.count = 2, .bucket = Bytes(200), .late_updates = true};
-    const auto expected = buckets_of(*network, ranks.bucket);
+    std::vector<std::vector<ParameterId>> expected;
+    for (const BucketContent& bucket : buckets_of(*network, ranks)) expected.push_back(bucket.parameters);
     for (const bool fuse : {false, true})
       for (const bool late : {false, true})
         for (const double clip : {0.0, 1.0})
@@ -87,7 +88,7 @@ TEST(Buckets, AreWholeWhereAFrozenLayerSharesItsParameters) {
     if (operand.access != Access::read && operand.view.valid() && is_bucket(step.tensor(operand.tensor)))
       written.insert(step.view(operand.view).parameter);
   std::size_t trained = 0;
-  for (const std::vector<ParameterId>& bucket : buckets_of(*network, options.ranks.bucket)) trained += bucket.size();
+  for (const BucketContent& bucket : buckets_of(*network, options.ranks)) trained += bucket.parameters.size();
   EXPECT_EQ(written.size(), trained);
 }
 

@@ -123,6 +123,19 @@ class CpuBackend final : public Backend {
     read_logical(tensor.shape, tensor.order, tensor.type, address, logical);
   }
 
+  void pack(const Step& step, ParameterId parameter, std::span<const float> logical, std::byte* memory) const override {
+    if (const WeightLayout* layout = context_->weight_layout(step.network, parameter))
+      return reorder(layout->logical, const_cast<float*>(logical.data()), layout->stored, memory);
+    Backend::pack(step, parameter, logical, memory);
+  }
+  void unpack(const Step& step, ParameterId parameter, const std::byte* memory,
+              std::span<float> logical) const override {
+    const WeightLayout* const layout = context_->weight_layout(step.network, parameter);
+    if (layout == nullptr) return Backend::unpack(step, parameter, memory, logical);
+    std::vector<std::byte> copy(memory, memory + layout->stored.get_size());
+    reorder(layout->stored, copy.data(), layout->logical, logical.data());
+  }
+
   [[nodiscard]] std::byte* allocate(Bytes bytes) override { return tide::allocate_host(bytes); }
   void release(std::byte* memory, Bytes bytes) noexcept override { tide::release_host(memory, bytes); }
 

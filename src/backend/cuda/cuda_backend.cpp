@@ -122,6 +122,16 @@ class CudaBackend final : public Backend {
     read_logical(tensor.shape, order_of(tensor), tensor.type, stored.data(), logical);
   }
 
+  void pack(const Step& step, ParameterId parameter, std::span<const float> logical, std::byte* memory) const override {
+    const Shape& shape = step.network->parameters[parameter.index()].shape;
+    write_logical(shape, MemoryOrder::channels_last(shape.rank()), DataType::f32, logical, memory);
+  }
+  void unpack(const Step& step, ParameterId parameter, const std::byte* memory,
+              std::span<float> logical) const override {
+    const Shape& shape = step.network->parameters[parameter.index()].shape;
+    read_logical(shape, MemoryOrder::channels_last(shape.rank()), DataType::f32, memory, logical);
+  }
+
   [[nodiscard]] std::byte* allocate(Bytes bytes) override {
     void* memory = nullptr;
     if (cudaMalloc(&memory, std::max<std::size_t>(bytes.size(), 1)) != cudaSuccess) {

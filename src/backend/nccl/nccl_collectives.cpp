@@ -18,7 +18,8 @@ void check(ncclResult_t result, std::string_view what) {
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(Backend& backend, const NcclOptions& options) : stream_(cuda::stream_of(backend, Lane::reduce)) {
+  NcclCollectives(Backend& backend, const NcclOptions& options)
+      : stream_(cuda::stream_of(backend, Lane::reduce)), rank_(options.rank) {
     // Read when the communicator is made; what the user has set stays.
     if (options.deterministic) {
       ::setenv("NCCL_NVLS_ENABLE", "0", 0);
@@ -36,6 +37,8 @@ class NcclCollectives final : public Collectives {
   }
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
+
+  [[nodiscard]] int rank() const override { return rank_; }
 
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task) override {
     const Kernel enqueue = enqueued(step, task);
@@ -72,6 +75,7 @@ class NcclCollectives final : public Collectives {
   }
 
   cuda::LaneStream stream_;
+  int rank_;
   ncclComm_t communicator_ = nullptr;
 };
 

@@ -199,7 +199,8 @@ void keep_in_step(const Turns& turns, Phase& phase) {
     std::size_t beside = turn;
     if (op(i).lane == Lane::in)
       while (beside + 1 < turns.count() && last[beside] < i) ++beside;
-    if (beside > 0 && last[beside - 1] < i) op(i).waits.push_back(last[beside - 1]);
+    // A turn may be all sums, which run beside the tasks.
+    if (beside > 0 && last[beside - 1] >= 0 && last[beside - 1] < i) op(i).waits.push_back(last[beside - 1]);
     if (beside + 1 < turns.count() && first[beside + 1] > i) op(first[beside + 1]).waits.push_back(i);
   }
 }
