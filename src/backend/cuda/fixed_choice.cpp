@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "backend/cuda/recipe.h"
 
@@ -7,16 +7,34 @@ namespace tide::cuda {
 
 Bytes operand_bytes(const Step& step, TaskId task) {
   const std::span<const Operand> operands = step.operands_of(task);
-  const auto storage = [&](std::int16_t position) {
-    return step.tensor(operands[static_cast<std::size_t>(position)].tensor).storage;
+  using Seen = std::pair<StorageId, ViewId>;
+  const auto seen = [&](std::size_t position) {
+    return Seen(step.tensor(operands[position].tensor).storage, operands[position].view);
   };
-  std::set<StorageId> counted;
-  for (std::size_t i = 0; i < operands.size(); ++i) counted.insert(storage(static_cast<std::int16_t>(i)));
-  for (const InPlacePair& pair : step.in_place_of(step.task(task)))
-    if (storage(pair.source) != storage(pair.target)) counted.erase(storage(pair.target));
+  std::map<Seen, Bytes> counted;
+  for (std::size_t i = 0; i < operands.size(); ++i) counted[seen(i)] = bytes_of(step, operands[i]);
+  for (const InPlacePair& pair : step.in_place_of(step.task(task))) {
+    const Seen source = seen(static_cast<std::size_t>(pair.source)),
+               target = seen(static_cast<std::size_t>(pair.target));
+    if (source.first != target.first) counted.erase(target);
+  }
   Bytes sum;
-  for (const StorageId id : counted) sum += step.storage(id).bytes.aligned();
+  for (const auto& [place, bytes] : counted) sum += bytes.aligned();
   return sum;
+}
+
+Bytes largest_task(const Step& step) {
+  // Sums of parts, and what follows them, have other sizes on other numbers of ranks, which must choose alike.
+  const auto counts = [&](const Task& task) {
+    if (step.options.ranks.parts == 0) return true;
+    return is_of_layer(task.kind) && std::ranges::none_of(step.operands_of(task), [](const Operand& operand) {
+             return operand.role == Role::moments;
+           });
+  };
+  Bytes largest;
+  for (std::size_t t = 0; t < step.tasks.size(); ++t)
+    if (counts(step.tasks[t])) largest = std::max(largest, operand_bytes(step, TaskId(t)));
+  return largest;
 }
 
 const Variant& fixed_choice(const Recipe& recipe, Bytes operands, Bytes room) {
