@@ -46,6 +46,15 @@ TEST_P(Bf16Test, IsWithinItsToleranceUnderSuperneuronsRules) {
   compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
 }
 
+TEST_P(Bf16Test, IsWithinItsToleranceInParts) {
+  const NetworkPtr network = GetParam().network();
+  if (shares_batch_norm(*network)) GTEST_SKIP() << "sums of shared batch norms have no fixed order";
+  StepOptions options = bf16_options(4, false);
+  options.ranks.parts = 4;
+  Step step = build_step(network, options);
+  compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
+}
+
 TEST_P(Bf16Test, ReplayGivesTheSameBits) {
   for (const bool fuse : {false, true}) {
     Step built = build_step(GetParam().network(), bf16_options(GetParam().batch, fuse));
