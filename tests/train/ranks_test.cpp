@@ -207,6 +207,9 @@ TEST(Ranks, RefuseWhatHasNoFixedOrder) {
   job.options.ranks.leaves = 8;
   job.options.ranks.wire = DataType::bf16;
   EXPECT_THROW(static_cast<void>(train_on(2, job)), Error);
+  job.options.ranks.wire = DataType::f32;
+  job.options.deterministic = false;
+  EXPECT_THROW(static_cast<void>(train_on(2, job)), Error);
 }
 
 TEST(Ranks, StopTogether) {
