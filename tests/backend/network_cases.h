@@ -49,6 +49,17 @@ inline std::vector<NetworkCase> large_cases() {
   return all;
 }
 
+// Where parts of the samples meet: all of batch norm, and a case of each other kind for its gradients.
+inline std::vector<NetworkCase> parts_cases() {
+  std::vector<NetworkCase> all;
+  for (const OperatorRecord& record : operator_table())
+    for (const NetworkCase& entry : record.cases) {
+      all.push_back(entry);
+      if (record.kind != LayerKind::batch_norm) break;
+    }
+  return all;
+}
+
 // Such sums have no fixed order.
 inline bool shares_batch_norm(const Network& network) {
   std::set<ParameterId> scales;

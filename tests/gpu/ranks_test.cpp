@@ -176,20 +176,27 @@ SessionOptions gpu_options(Precision precision = Precision::fp32) {
 std::vector<NamedTensor> train_on(int ranks, const NetworkPtr& network, const SessionOptions& given,
                                   bool tight = false) {
   const DatasetPtr data = test::first_digits(48);
-  std::vector<std::vector<NamedTensor>> states(static_cast<std::size_t>(ranks));
-  test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+  std::vector<std::unique_ptr<Communicator>> all = make_thread_ranks(ranks);
+  std::vector<std::vector<NamedTensor>> states(all.size());
+  TrainingOptions training{.batch = 16 / ranks, .epochs = 2};
+  training.schedule.base = 0.05;
+  const auto options_of = [&](Communicator& communicator) {
     SessionOptions options = given;
     if (ranks > 1) options.ranks.communicator = &communicator;
-    TrainingOptions training{.batch = 16 / ranks, .epochs = 2};
-    training.schedule.base = 0.05;
-    if (tight)
-      options.planner.memory[Tier::device] =
-          plan_network(network, {training.batch, true}, options).floor[Tier::device] + Bytes(2048);
+    return options;
+  };
+  std::optional<Bytes> budget;
+  if (tight)
+    budget = plan_network(network, {training.batch, true}, options_of(*all[0])).floor[Tier::device] + Bytes(2048);
+  const auto train_one = [&](Communicator& communicator) {
+    SessionOptions options = options_of(communicator);
+    options.planner.memory[Tier::device] = budget;
     const test::SessionPtr session =
         test::open_session(network, training_variants(training, *data, nullptr, options.ranks), options);
     train(*session, training, *data);
     states[static_cast<std::size_t>(communicator.rank())] = session->state();
-  });
+  };
+  test::on_ranks(all, train_one, true);
   for (const std::vector<NamedTensor>& state : states) EXPECT_TRUE(test::same(state, states[0]));  // one model
   return states[0];
 }
@@ -226,7 +233,7 @@ TEST(GpuRanks, ShareTheirStatisticsWhenAsked) {
 TEST(GpuRanks, GiveTheSameBitsInAFixedOrder) {
   if (!has_gpu()) GTEST_SKIP() << "there is no GPU";
   const NetworkPtr network = residual_network();
-  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     SessionOptions options = gpu_options(precision);
     options.fuse = true;
     options.policy = "baseline";
@@ -236,7 +243,7 @@ TEST(GpuRanks, GiveTheSameBitsInAFixedOrder) {
     if (precision == Precision::fp32) {
       EXPECT_LT(distance(wanted, whole), 1e-4);  // of one step over all samples
     }
-    for (const int ranks : {1, 2, 4, 8})
+    for (const int ranks : {1, 2, 4})
       for (const char* policy : {"baseline", "auto"}) {
         options.policy = policy;
         const bool tight = options.policy == "auto";
