@@ -9,6 +9,7 @@
 #include "backend/cuda/recipe.h"
 #include "backend/cuda/step_queue.h"
 #include "backend/cuda/streams.h"
+#include "backend/cuda/task_room.h"
 #include "backend/logical_order.h"
 #include "backend/make.h"
 #include "base/size_text.h"
