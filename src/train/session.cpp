@@ -73,6 +73,8 @@ void require_possible(const SessionOptions& options) {
                 ranks.count());
   if (ranks.leaves > 0 && ranks.wire != DataType::f32)
     throw Error("sums in a fixed order are sums of floats; leave gradients in fp32");
+  if (ranks.leaves > 0 && !options.deterministic)
+    throw Error("sums in a fixed order take kernels whose bits do not change; leave --no-deterministic out");
   if (!std::holds_alternative<WholeBatch>(options.planner.batch))
     throw Error("batches that are cut by a plan and sums over all ranks' samples do not go together; leave one out");
   if (options.rules != Rules::minimal) throw Error("sums over all ranks' samples need the rules minimal");

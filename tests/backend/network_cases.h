@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "support/operators.h"
 
 namespace tide::test {
@@ -45,6 +47,26 @@ inline std::vector<NetworkCase> large_cases() {
   std::vector<NetworkCase> all;
   for (const OperatorRecord& record : operator_table()) all.insert(all.end(), record.large.begin(), record.large.end());
   return all;
+}
+
+// Where parts of the samples meet: all of batch norm, and a case of each other kind for its gradients.
+inline std::vector<NetworkCase> parts_cases() {
+  std::vector<NetworkCase> all;
+  for (const OperatorRecord& record : operator_table())
+    for (const NetworkCase& entry : record.cases) {
+      all.push_back(entry);
+      if (record.kind != LayerKind::batch_norm) break;
+    }
+  return all;
+}
+
+// Such sums have no fixed order.
+inline bool shares_batch_norm(const Network& network) {
+  std::set<ParameterId> scales;
+  for (const Layer& layer : network.layers)
+    if (layer.kind == LayerKind::batch_norm && !scales.insert(layer.parameter(ParameterRole::scale)).second)
+      return true;
+  return false;
 }
 
 // What is fused with a batch norm, by channels: one at a time, or several in one load.

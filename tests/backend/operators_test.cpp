@@ -83,6 +83,24 @@ TEST_P(OperatorTest, Accumulates) {
 INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(all_cases()),
                          [](const auto& entry) { return entry.param.name; });
 
+class PartsTest : public OperatorTest {};
+
+// Four parts of one sample, each by itself until their sums and statistics meet.
+TEST_P(PartsTest, MatchesReference) {
+  StepOptions options = step_options(4);
+  options.ranks.parts = 4;
+  const NetworkPtr network = GetParam().network();
+  if (shares_batch_norm(*network)) {
+    EXPECT_THROW(static_cast<void>(build_step(network, options)), Error);
+    return;
+  }
+  Step step = build_step(network, options);
+  compare_all_tasks(*backend_, step, GetParam().tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, PartsTest, testing::ValuesIn(parts_cases()),
+                         [](const auto& entry) { return entry.param.name; });
+
 class LargeOperatorTest : public OperatorTest {};
 
 TEST_P(LargeOperatorTest, MatchesReference) {
@@ -141,6 +159,26 @@ TEST(BatchNormTest, KeepsItsDigitsFarFromZero) {
   for (const auto& [position, actual] : results)
     EXPECT_LE(relative_error(actual, reference.get_logical(step->operands_of(TaskId(1))[position].tensor)), 5e-5)
         << position;
+}
+
+// As one of two and of three ranks: rows and gradients in parts of larger tensors, sums over all ranks' samples.
+TEST(BatchNormTest, MatchesReferenceOverRanks) {
+  const auto backend = tested_backend(1);
+  if (backend == nullptr) GTEST_SKIP() << no_backend();
+  for (const std::int64_t channels : {3, 37, 64})
+    for (const std::int64_t ranks : {2, 3}) {
+      SCOPED_TRACE(fmt::format("{} channels on {} ranks", channels, ranks));
+      Builder net("norms");
+      Value x = net.convolution(net.input({1, 2, 17, 19}), {.channels = channels});
+      x = net.batch_norm(net.tanh(x), {.epsilon = 1e-3, .momentum = 0.25});
+      x = net.batch_norm(net.convolution(net.tanh(x), {.channels = channels}));
+      net.softmax_cross_entropy(x);
+      StepOptions options = step_options(4);
+      options.ranks = {.count = ranks, .bucket = Bytes(1000), .parts = 2 * ranks};
+      Step step = build_step(std::make_shared<const Network>(std::move(net).build()), options);
+      compare_all_tasks(*backend, step, kTolerance,
+                        [&](const Task& task) { return step.layer_kind(task) != LayerKind::batch_norm; });
+    }
 }
 
 }  // namespace

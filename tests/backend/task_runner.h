@@ -109,6 +109,17 @@ inline double relative_error(const std::vector<double>& actual, const std::vecto
   return std::sqrt(difference) / std::max(std::sqrt(length), 1e-12);
 }
 
+// The elements of its tensor that an operand shows: the first, and how many. REQUIRES: a view of what lies in one row.
+inline std::pair<std::size_t, std::size_t> elements_shown(const Step& step, const Operand& operand) {
+  const std::int64_t first = step.offset_of(operand).count() / element_bytes(step.tensor(operand.tensor).type);
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(step.shape_of(operand).elements())};
+}
+inline std::vector<double> shown_of(const Step& step, const Operand& operand, const std::vector<double>& all) {
+  const auto [first, count] = elements_shown(step, operand);
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
 class TaskRunner {
  public:
   // `shift` moves all addresses by a multiple of 256 bytes.
@@ -121,7 +132,8 @@ class TaskRunner {
   TaskRunner& operator=(const TaskRunner&) = delete;
 
   // Runs one task on the values that `before` has of its operands, and returns what it
-  // wrote, in logical order, by operand. The targets of `pairs` take their sources' addresses.
+  // wrote, in logical order, by operand: of a view, what it shows. The targets of `pairs` take their sources'
+  // addresses.
   std::map<std::size_t, std::vector<double>> run(TaskId id, const ReferenceInterpreter& before, const StepState& state,
                                                  const std::vector<InPlacePair>& pairs = {},
                                                  std::size_t algorithm = 0) {
@@ -143,11 +155,20 @@ class TaskRunner {
     }
     std::byte* workspace = allocate(step_.algorithms_of(id)[algorithm].workspace);
     const Kernel kernel = backend_.prepare(step_, id, algorithm);
-    kernel({addresses.data(), workspace, &state});
+    std::vector<std::byte*> seen = addresses;  // through views
+    for (std::size_t i = 0; i < operands.size(); ++i) seen[i] += step_.offset_of(operands[i]).size();
+    kernel({seen.data(), workspace, &state});
 
     std::map<std::size_t, std::vector<double>> results;
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].access != Access::read) results[i] = read(operands[i].tensor, addresses[i]);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].access == Access::read) continue;
+      const std::vector<double> all = read(operands[i].tensor, addresses[i]);
+      results[i] = shown_of(step_, operands[i], all);
+      if (operands[i].access == Access::write)
+        check_beside(operands[i], all, std::vector<double>(all.size(), std::nan("")));
+      else
+        check_beside(operands[i], all, as_floats(before.get_logical(operands[i].tensor)));
+    }
     check_guards();
     release();
     return results;
@@ -160,6 +181,15 @@ class TaskRunner {
     std::vector<float> floats(static_cast<std::size_t>(step_.tensor(tensor).shape.elements()));
     backend_.read_tensor(step_, tensor, address, floats);
     return {floats.begin(), floats.end()};
+  }
+
+  // What a view does not show is as it was.
+  void check_beside(const Operand& operand, const std::vector<double>& all, const std::vector<double>& before) const {
+    const auto [first, count] = elements_shown(step_, operand);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool kept = all[i] == before[i] || (std::isnan(all[i]) && std::isnan(before[i]));
+      ASSERT_TRUE(kept || (i >= first && i < first + count)) << "written beside its part, element " << i;
+    }
   }
 
   // A device takes its time to allocate and release: there, memory is used again.

@@ -89,5 +89,19 @@ std::vector<NetworkCase> cases() {
 INSTANTIATE_TEST_SUITE_P(Cases, Bf16Test, testing::ValuesIn(cases()),
                          [](const auto& entry) { return entry.param.name; });
 
+class Bf16PartsTest : public Bf16Test {};
+
+TEST_P(Bf16PartsTest, IsWithinItsTolerance) {
+  const NetworkPtr network = GetParam().network();
+  if (shares_batch_norm(*network)) GTEST_SKIP() << "sums of shared batch norms have no fixed order";
+  StepOptions options = bf16_options(4, false);
+  options.ranks.parts = 4;
+  Step step = build_step(network, options);
+  compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Bf16PartsTest, testing::ValuesIn(parts_cases()),
+                         [](const auto& entry) { return entry.param.name; });
+
 }  // namespace
 }  // namespace tide::test

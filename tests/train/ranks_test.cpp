@@ -209,6 +209,9 @@ TEST(Ranks, RefuseWhatHasNoFixedOrder) {
   job.options.ranks.leaves = 8;
   job.options.ranks.wire = DataType::bf16;
   EXPECT_THROW(static_cast<void>(train_on(2, job)), Error);
+  job.options.ranks.wire = DataType::f32;
+  job.options.deterministic = false;
+  EXPECT_THROW(static_cast<void>(train_on(2, job)), Error);
 }
 
 // Each rank keeps its share of the state, and trains the model that it trains with all of it.

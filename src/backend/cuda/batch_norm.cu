@@ -29,6 +29,27 @@ struct DeviationTerms {
   }
 };
 
+struct RowMoments {
+  double mean, squares;  // around the mean
+};
+__device__ RowMoments row_moments(const Merged<2>& sums, double pivot, double count) {
+  const double offset = sums.v[0] / count, squares = sums.v[1] - offset * offset * count;
+  // max() would turn a NaN into 0.
+  return {pivot + offset, squares < 0 ? 0 : squares};
+}
+
+template <typename Type>
+__global__ void merge_moments_kernel(RowsAndChannels s, int parts, const Type* x, const float* partial,
+                                     float* moments) {
+  const std::int64_t c = merge_channel();
+  const double pivot = has_merged(s) ? static_cast<double>(to_float(x[c])) : 0;
+  const Merged<2> sums = merge_parts<2>(s, parts, partial);
+  if (!has_merged(s)) return;
+  const RowMoments made = row_moments(sums, pivot, static_cast<double>(s.rows));
+  moments[c] = static_cast<float>(made.mean);
+  moments[s.channels + c] = static_cast<float>(made.squares);
+}
+
 template <typename Type>
 __global__ void merge_statistics_kernel(RowsAndChannels s, int parts, const Type* x, const float* partial,
                                         BatchNormStatistics out) {
@@ -46,25 +67,15 @@ __global__ void merge_statistics_kernel(RowsAndChannels s, int parts, const Type
   const Merged<2> sums = merge_parts<2>(s, parts, partial);
   if (!has_merged(s)) return;
   auto count = static_cast<double>(s.rows);
-  const double offset = sums.v[0] / count;
-  double mean = pivot + offset;
-  // max() would turn a NaN into 0.
-  double deviations = sums.v[1] - offset * offset * count;
-  deviations = deviations < 0 ? 0 : deviations;
+  auto [mean, squares] = row_moments(sums, pivot, count);
   if (out.rows_before > 0) {
     const auto before = static_cast<double>(out.rows_before);
     const double variance = 1 / (known_deviation * known_deviation) - out.epsilon, difference = mean - known_mean;
-    deviations += (variance < 0 ? 0 : variance) * before + difference * difference * before * count / (before + count);
+    squares += (variance < 0 ? 0 : variance) * before + difference * difference * before * count / (before + count);
     mean = known_mean + difference * count / (before + count);
     count += before;
   }
-  out.mean[c] = static_cast<float>(mean);
-  out.inverse_deviation[c] = static_cast<float>(1 / sqrt(deviations / count + out.epsilon));
-  if (out.running_mean == nullptr) return;
-  const double unbiased = count > 1 ? deviations / (count - 1) : deviations;
-  const double keep = 1 - out.momentum;
-  out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
-  out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);
+  keep_statistics(out, c, count, mean, squares, old_mean, old_variance);
 }
 
 template <typename Type, int width, bool adds>
@@ -114,6 +125,21 @@ void launch_apply(cudaStream_t stream, const RowsAndChannels& s, const BatchNorm
     apply_kernel<Type, 1, adds><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
 }
 
+// Sums the deviations of x, then has them merged: merge(x, parts, partial sums).
+template <typename Merge>
+cudaError_t with_deviations(cudaStream_t stream, const RowsAndChannels& s, Element element, const void* x,
+                            std::byte* workspace, Merge merge) {
+  auto* partial = reinterpret_cast<float*>(workspace);
+  return with_element(element, [&](auto type) {
+    using Type = decltype(type);
+    const ColumnGrid grid = reduction_grid<Type>(s);
+    const auto* values = static_cast<const Type*>(x);
+    launch_reduce<Type>(stream, s, grid, DeviationTerms<Type>{values}, partial);
+    merge(values, static_cast<int>(grid.parts), static_cast<const float*>(partial));
+    return cudaGetLastError();
+  });
+}
+
 }  // namespace
 
 std::size_t batch_norm_training_bytes(const RowsAndChannels& s, Element element) {
@@ -122,15 +148,15 @@ std::size_t batch_norm_training_bytes(const RowsAndChannels& s, Element element)
 
 cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& s, Element element, const void* x,
                                          const BatchNormStatistics& statistics, std::byte* workspace) {
-  auto* partial = reinterpret_cast<float*>(workspace);
-  return with_element(element, [&](auto type) {
-    using Type = decltype(type);
-    const ColumnGrid grid = reduction_grid<Type>(s);
-    const auto* values = static_cast<const Type*>(x);
-    launch_reduce<Type>(stream, s, grid, DeviationTerms<Type>{values}, partial);
-    merge_statistics_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, static_cast<int>(grid.parts), values,
-                                                                           partial, statistics);
-    return cudaGetLastError();
+  return with_deviations(stream, s, element, x, workspace, [&](auto* values, int parts, const float* partial) {
+    merge_statistics_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, parts, values, partial, statistics);
+  });
+}
+
+cudaError_t launch_batch_norm_moments(cudaStream_t stream, const RowsAndChannels& s, Element element, const void* x,
+                                      float* moments, std::byte* workspace) {
+  return with_deviations(stream, s, element, x, workspace, [&](auto* values, int parts, const float* partial) {
+    merge_moments_kernel<<<merge_blocks(s), merge_block(), 0, stream>>>(s, parts, values, partial, moments);
   });
 }
 

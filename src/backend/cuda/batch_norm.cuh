@@ -32,6 +32,18 @@ struct Normalizer {
   __device__ float operator()(float x, int k) const { return __fmaf_rn(x - mean.v[k], factor.v[k], shift.v[k]); }
 };
 
+// What is kept of the mean of `count` rows and of the squares around it; the last two are the running ones so far.
+__device__ inline void keep_statistics(const BatchNormStatistics& out, std::int64_t c, double count, double mean,
+                                       double squares, double old_mean, double old_variance) {
+  out.mean[c] = static_cast<float>(mean);
+  out.inverse_deviation[c] = static_cast<float>(1 / sqrt(squares / count + out.epsilon));
+  if (out.running_mean == nullptr) return;
+  const double unbiased = count > 1 ? squares / (count - 1) : squares;
+  const double keep = 1 - out.momentum;
+  out.new_running_mean[c] = static_cast<float>(keep * old_mean + out.momentum * mean);
+  out.new_running_variance[c] = static_cast<float>(keep * old_variance + out.momentum * unbiased);
+}
+
 // Walks down the rows of a thread's part: load(offset) of several rows, then store(offset, what
 // was loaded) of each.
 template <int kRows, typename Load, typename Store>

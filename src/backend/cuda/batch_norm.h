@@ -20,6 +20,31 @@ struct BatchNormStatistics {
                                                        Element element, const void* x,
                                                        const BatchNormStatistics& statistics, std::byte* workspace);
 
+// Where the samples are equal parts, each by itself, a part has a row of 2 * channels floats: of the forward pass the
+// means and the squares around them; of the backward pass the sums for scale and for shift.
+// Scratch: batch_norm_training_bytes().
+[[nodiscard]] cudaError_t launch_batch_norm_moments(cudaStream_t stream, const RowsAndChannels& shape, Element element,
+                                                    const void* x, float* moments, std::byte* workspace);
+
+// What becomes of the rows of several parts, put together in one binary tree.
+struct PartRows {
+  std::int64_t parts, channels;
+  std::int64_t rows;  // of x, in each part
+};
+// Scratch of the functions below.
+[[nodiscard]] std::size_t join_statistics_bytes(const PartRows& shape);
+[[nodiscard]] std::size_t join_sums_bytes(const PartRows& shape);
+// Statistics of all parts; without rows_before.
+[[nodiscard]] cudaError_t launch_join_statistics(cudaStream_t stream, const PartRows& shape, const float* moments,
+                                                 const BatchNormStatistics& statistics, std::byte* workspace);
+// d_scale and d_shift = (or +=) the sums over the parts.
+struct PartSums {
+  float *d_scale, *d_shift;
+  bool add_scale, add_shift;
+};
+[[nodiscard]] cudaError_t launch_join_sums(cudaStream_t stream, const PartRows& shape, const float* moments,
+                                           const PartSums& sums, std::byte* workspace);
+
 // For training, replay and evaluation alike, so that they give the same bits. `spread` is an
 // inverse deviation, or a variance.
 struct BatchNormApply {

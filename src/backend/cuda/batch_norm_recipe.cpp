@@ -77,6 +77,64 @@ Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
       batch_norm_training_bytes(shape, element));
 }
 
+// Of one part of the samples, by itself.
+Recipe moments_recipe(const TaskView& view, const ContextPtr& context) {
+  const RowsAndChannels shape = rows_and_channels(view.input());
+  const std::size_t x = view.read(Role::x), moments = view.written(Role::moments);
+  const Element element = element_of(view, x);
+  return recipe(
+      [=](const Launch& launch) {
+        check(launch_batch_norm_moments(context->stream(), shape, element, launch.operands[x],
+                                        output_of(launch, moments), launch.workspace),
+              "batch normalization");
+      },
+      batch_norm_training_bytes(shape, element));
+}
+
+PartRows part_rows(const TaskView& view) {
+  const RowsAndChannels each = rows_and_channels(view.input());
+  return {view.shape(view.read(Role::moments)).elements() / (2 * each.channels), each.channels, each.rows};
+}
+
+// Statistics of all samples from those of their parts.
+Recipe joined_statistics_recipe(const TaskView& view, const ContextPtr& context) {
+  const BatchNormOptions options = view.options<BatchNormOptions>();
+  const PartRows shape = part_rows(view);
+  const std::size_t moments = view.read(Role::moments);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  return recipe(
+      [=](const Launch& launch) {
+        const BatchNormStatistics statistics{options.epsilon,
+                                             options.momentum,
+                                             output_of(launch, mean),
+                                             output_of(launch, deviation),
+                                             input_of(launch, old_mean),
+                                             input_of(launch, old_variance),
+                                             output_of(launch, new_mean),
+                                             output_of(launch, new_variance)};
+        check(launch_join_statistics(context->stream(), shape, input_of(launch, moments), statistics, launch.workspace),
+              "batch normalization");
+      },
+      join_statistics_bytes(shape));
+}
+
+// Sums over parts: gradients, or what the input's gradient needs of all samples.
+Recipe joined_sums_recipe(const TaskView& view, const ContextPtr& context) {
+  const PartRows shape = part_rows(view);
+  const std::size_t moments = view.read(Role::moments), scale = view.written(Role::d_weight),
+                    shift = view.written(Role::d_bias);
+  const bool add_scale = view.accumulates(scale), add_shift = view.accumulates(shift);
+  return recipe(
+      [=](const Launch& launch) {
+        const PartSums sums{output_of(launch, scale), output_of(launch, shift), add_scale, add_shift};
+        check(launch_join_sums(context->stream(), shape, input_of(launch, moments), sums, launch.workspace),
+              "batch normalization");
+      },
+      join_sums_bytes(shape));
+}
+
 // Replay, and what has the statistics of all samples, normalize with the saved ones, evaluation with the running ones.
 Recipe fixed_recipe(const TaskView& view, const ContextPtr& context) {
   const bool replay = view.find_read(Role::mean).has_value();
@@ -107,7 +165,7 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
   const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
   const Element element = element_of(view, x);
   const auto scale_sums = view.find_read(Role::d_weight), shift_sums = view.find_read(Role::d_bias);
-  const std::int64_t all_rows = view.step().options.batch * (shape.rows / view.samples());
+  const std::int64_t all_rows = normalized_samples(view.step().options) * (shape.rows / view.samples());
   return recipe(
       [=](const Launch& launch) {
         const auto at = [&](auto position) { return position ? launch.operands[*position] : nullptr; };
@@ -138,8 +196,9 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
 }  // namespace
 
 Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
-  if (view.find_written(Role::moments) || view.find_read(Role::moments))
-    throw Error("batch norm over several ranks or in a fixed order is not possible on cuda; use --backend cpu");
+  if (view.find_written(Role::moments)) return moments_recipe(view, context);
+  if (view.find_read(Role::moments))
+    return view.is_forward() ? joined_statistics_recipe(view, context) : joined_sums_recipe(view, context);
   if (!view.is_forward()) return backward_recipe(view, context);
   if (view.find_written(Role::mean)) return training_recipe(view, context);
   return fixed_recipe(view, context);

@@ -9,6 +9,7 @@
 #include "backend/cuda/recipe.h"
 #include "backend/cuda/step_queue.h"
 #include "backend/cuda/streams.h"
+#include "backend/cuda/task_room.h"
 #include "backend/logical_order.h"
 #include "backend/make.h"
 #include "base/size_text.h"
@@ -77,8 +78,7 @@ class CudaBackend final : public Backend {
     step.backend = description();
     step.algorithm_sets.resize(1);
     std::map<std::vector<std::pair<std::string, Bytes>>, std::uint32_t> sets{{{{"default", Bytes{}}}, 0}};
-    Bytes room;  // of the largest task
-    for (std::size_t t = 0; t < step.tasks.size(); ++t) room = std::max(room, operand_bytes(step, TaskId(t)));
+    const Bytes room = largest_task(step);
     for (std::size_t t = 0; t < step.tasks.size(); ++t) {
       if (is_collective(step.tasks[t].kind)) continue;
       std::vector<Algorithm> algorithms;

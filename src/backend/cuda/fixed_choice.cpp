@@ -1,23 +1,8 @@
 #include <algorithm>
-#include <set>
 
 #include "backend/cuda/recipe.h"
 
 namespace tide::cuda {
-
-Bytes operand_bytes(const Step& step, TaskId task) {
-  const std::span<const Operand> operands = step.operands_of(task);
-  const auto storage = [&](std::int16_t position) {
-    return step.tensor(operands[static_cast<std::size_t>(position)].tensor).storage;
-  };
-  std::set<StorageId> counted;
-  for (std::size_t i = 0; i < operands.size(); ++i) counted.insert(storage(static_cast<std::int16_t>(i)));
-  for (const InPlacePair& pair : step.in_place_of(step.task(task)))
-    if (storage(pair.source) != storage(pair.target)) counted.erase(storage(pair.target));
-  Bytes sum;
-  for (const StorageId id : counted) sum += step.storage(id).bytes.aligned();
-  return sum;
-}
 
 const Variant& fixed_choice(const Recipe& recipe, Bytes operands, Bytes room) {
   // So much is no matter even in the largest task.

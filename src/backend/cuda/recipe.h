@@ -30,8 +30,6 @@ inline Recipe recipe(Kernel kernel, std::size_t workspace = 0) {
 // the task stays among the largest of its step, `room`. It depends on the step alone, not on a
 // plan's budget, so that all plans give the same bits.
 [[nodiscard]] const Variant& fixed_choice(const Recipe& recipe, Bytes operands, Bytes room);
-// Bytes of a task's operands, with results in place of others where the task allows it.
-[[nodiscard]] Bytes operand_bytes(const Step& step, TaskId task);
 
 // One function per kind of layer, which knows its forward, replay and backward tasks: a new kind is a file that
 // defines its own. Kinds without one are named by the linker.

@@ -56,23 +56,41 @@ class NcclCollectives final : public Collectives {
 
  private:
   [[nodiscard]] Kernel enqueued(const Step& step, TaskId id) const {
-    const Task& task = step.task(id);
-    const std::size_t count = bytes_of(step, step.operands_of(task).front()).size() / sizeof(float);
-    const auto stream = static_cast<cudaStream_t>(stream_.get());
-    switch (task.kind) {
-      case TaskKind::reduce:
-        return [this, count, stream](const Launch& launch) {
-          check(ncclAllReduce(launch.operands[0], launch.operands[1], count, ncclFloat, ncclSum, communicator_, stream),
-                "a sum by NCCL");
-        };
-      case TaskKind::gather:
-        return [this, count, stream](const Launch& launch) {
-          check(ncclAllGather(launch.operands[0], launch.operands[1], count, ncclFloat, communicator_, stream),
-                "a gathering by NCCL");
-        };
+    const auto operands = step.operands_of(id);
+    const std::size_t read = bytes_of(step, operands[0]).size(), written = bytes_of(step, operands[1]).size();
+    switch (step.task(id).kind) {
+      case TaskKind::reduce: return summed(read / sizeof(float));
+      case TaskKind::scatter: return scattered(written / sizeof(float));
+      case TaskKind::gather: return gathered(read);
       default: throw Error("{} is not possible by NCCL", task_name(step, id));
     }
   }
+
+  [[nodiscard]] Kernel summed(std::size_t floats) const {
+    return [this, floats](const Launch& launch) {
+      check(ncclAllReduce(launch.operands[0], launch.operands[1], floats, ncclFloat, ncclSum, communicator_, stream()),
+            "a sum by NCCL");
+    };
+  }
+
+  // Of a sum, the part of this rank: so many floats. What lies between parameters is summed with them.
+  [[nodiscard]] Kernel scattered(std::size_t floats) const {
+    return [this, floats](const Launch& launch) {
+      check(ncclReduceScatter(launch.operands[0], launch.operands[1], floats, ncclFloat, ncclSum, communicator_,
+                              stream()),
+            "a sum by NCCL");
+    };
+  }
+
+  // So many bytes of each rank.
+  [[nodiscard]] Kernel gathered(std::size_t bytes) const {
+    return [this, bytes](const Launch& launch) {
+      check(ncclAllGather(launch.operands[0], launch.operands[1], bytes, ncclUint8, communicator_, stream()),
+            "a gathering by NCCL");
+    };
+  }
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
 
   cuda::LaneStream stream_;
   int rank_;
