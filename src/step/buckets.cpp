@@ -81,6 +81,7 @@ std::vector<ByteRange> gaps_of(const Step& step, TaskId scatter, std::int64_t ra
   const Bytes share = bytes_of(step, operands.back());
   const Bytes first = share * rank, last = share * (rank + 1);
   std::vector<ByteRange> gaps;
+  if (std::ranges::none_of(step.views, [&](const View& view) { return view.bucket == bucket; })) return gaps;
   Bytes end = first;
   const auto leave_out = [&](Bytes until) {
     if (until > end) gaps.push_back({end - first, until - first});

@@ -45,7 +45,7 @@ struct ByteRange {
 
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
-// Of a rank's share of what a scatter sums: the bytes that belong to no parameter.
+// Of a rank's share of the bucket that a scatter sums: the bytes that belong to no parameter.
 [[nodiscard]] std::vector<ByteRange> gaps_of(const Step& step, TaskId scatter, std::int64_t rank);
 
 // The view of a parameter in its bucket; invalid where it is in none.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backend/cuda/streams.h"
+#include "step/buckets.h"
 
 namespace tide {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 void check(ncclResult_t result, std::string_view what) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   throw Error("{} failed: {}", what, ncclGetErrorString(result));
+}
+
+void check(cudaError_t result, std::string_view what) {
+  if (result != cudaSuccess) throw Error("{} failed: {}", what, cudaGetErrorString(result));
 }
 
 class NcclCollectives final : public Collectives {
@@ -60,7 +65,7 @@ class NcclCollectives final : public Collectives {
     const std::size_t read = bytes_of(step, operands[0]).size(), written = bytes_of(step, operands[1]).size();
     switch (step.task(id).kind) {
       case TaskKind::reduce: return summed(read / sizeof(float));
-      case TaskKind::scatter: return scattered(written / sizeof(float));
+      case TaskKind::scatter: return scattered(written / sizeof(float), gaps_of(step, id, rank_));
       case TaskKind::gather: return gathered(read);
       default: throw Error("{} is not possible by NCCL", task_name(step, id));
     }
@@ -73,12 +78,15 @@ class NcclCollectives final : public Collectives {
     };
   }
 
-  // Of a sum, the part of this rank: so many floats. What lies between parameters is summed with them.
-  [[nodiscard]] Kernel scattered(std::size_t floats) const {
-    return [this, floats](const Launch& launch) {
+  // Of a sum, the part of this rank: so many floats, 0 between parameters.
+  [[nodiscard]] Kernel scattered(std::size_t floats, std::vector<ByteRange> gaps) const {
+    return [this, floats, gaps = std::move(gaps)](const Launch& launch) {
       check(ncclReduceScatter(launch.operands[0], launch.operands[1], floats, ncclFloat, ncclSum, communicator_,
                               stream()),
             "a sum by NCCL");
+      for (const ByteRange& gap : gaps)
+        check(cudaMemsetAsync(launch.operands[1] + gap.begin.size(), 0, (gap.end - gap.begin).size(), stream()),
+              "clearing what is between parameters");
     };
   }
 
