@@ -94,6 +94,7 @@ void RankArguments::add_to(CLI::App& app) {
   app.add_option("--shard", shard,
                  "What each rank keeps only a part of: none, optimizer (its state), or parameters (and its state)")
       ->capture_default_str();
+  app.add_option("--least-to-shard", least_to_shard, "Smaller parameters stay whole on each rank all the same (64KiB)");
   app.add_option("--hang-timeout", hang_timeout,
                  "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
       ->capture_default_str();
@@ -145,6 +146,7 @@ RankSettings Ranks::settings() const {
   settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;
   if (count() == 1) return settings;
   settings.shard = shard_from_name(arguments_.shard);
+  if (!arguments_.least_to_shard.empty()) settings.least_to_shard = parse_size(arguments_.least_to_shard);
   settings.communicator = watched_.get();
   settings.sums_over = communicator_.get();
   if (!arguments_.bucket.empty()) settings.bucket = parse_size(arguments_.bucket);

@@ -14,7 +14,7 @@ namespace tide {
 struct RankArguments {
   std::int64_t devices = 0;  // 0: none were asked for
   std::string bucket, reduce, reduce_type{"fp32"};
-  std::string shard{shard_name(RankSettings{}.shard)};
+  std::string shard{shard_name(RankSettings{}.shard)}, least_to_shard;
   bool share_devices = false;
   bool sync_batch_norm = false;
   std::int64_t leaves = 0;  // of a fixed order; 0: none

@@ -274,7 +274,7 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"the kind of backend", std::string(target.backend()->name())},
           {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
           {"the way to sum them", arguments.ranks.reduce},
-          {"what is sharded", arguments.ranks.shard},
+          {"what is sharded", fmt::format("{} {}", arguments.ranks.shard, arguments.ranks.least_to_shard)},
           {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
 }
 

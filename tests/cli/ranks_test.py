@@ -38,6 +38,15 @@ def models():
             together = trained(ranks, 32, *fixed, *more)
             assert together["weights_hash"] == alone["weights_hash"], (ranks, more, together, alone)
             assert together["loss"] == alone["loss"]
+    whole = trained(2, 32, "--steps", "20", "--optimizer", "adam")
+    for shard in ("optimizer", "parameters"):
+        sharded = ["--shard", shard, "--least-to-shard", "1KiB", "--bucket", "4KiB"]
+        together = trained(4, 32, *fixed, *sharded)
+        assert together["weights_hash"] == alone["weights_hash"], (shard, together, alone)
+        # Of two ranks' sums there is one order only.
+        part = trained(2, 32, "--steps", "20", "--optimizer", "adam", *sharded)
+        assert part["weights_hash"] == whole["weights_hash"] and part["accuracy"] == whole["accuracy"], (part, whole)
+        assert part["peak_bytes"] < whole["peak_bytes"], (part, whole)
     first = [trained(ranks, 32, "--steps", "1", "--sync-batch-norm")["loss"] for ranks in (1, 2, 4)]
     assert max(first) - min(first) < 1e-5, first
 
@@ -59,7 +68,9 @@ def kills():
         file = f"{folder}/hurt.safetensors"
         for kill in range(REPEATS):
             resume = ["--resume", file] if os.path.exists(file) else []
-            command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--save", file, *steps, *resume]
+            # What each rank keeps of the state may be another thing each time.
+            shard = ["--shard", random.choice(("none", "optimizer", "parameters")), "--least-to-shard", "1KiB"]
+            command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--save", file, *steps, *resume, *shard]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
                 ranks = children_of(job)
                 errors = ""
@@ -112,6 +123,8 @@ def words():
     refused("cannot be cut into 6 equal parts", "--fixed-order=6")
     refused("unknown --reduce-type", "--reduce-type", "fp64")
     refused("at least 1 byte", "--bucket", "0")
+    refused("thing to shard", "--shard", "weights")
+    refused("do not go together", "--shard", "parameters", "--allow", "reordered")
     refused("does not fit", "--memory", "1KiB")
     refused("cannot be read", "--resume", "/nowhere")
     refused("needs --save", "--save-every", "3")

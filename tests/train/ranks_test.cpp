@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
+#include "backend/reference/interpreter.h"
 #include "step/buckets.h"
 #include "step/build.h"
 #include "support/rank_threads.h"
+#include "train/initialize.h"
 #include "train/plan_network.h"
 #include "train/share.h"
 #include "train/small_session.h"
@@ -198,6 +201,104 @@ TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
     whole.samples = job.samples = 16;
     EXPECT_LT(distance(train_on(1, whole)[0].state, train_on(2, job)[0].state), 1e-5);
   }
+}
+
+TEST(Ranks, GiveTheSameBitsAHundredTimes) {
+  Job job;
+  job.network = test::small_network();
+  job.global_batch = 16;
+  job.samples = 16;
+  job.epochs = 2;
+  job.validation = 1;
+  job.options.executor.guard = false;
+  job.options.ranks.leaves = 8;
+  const Trained first = train_on(4, job)[0];
+  for (int repeat = 0; repeat < 100; ++repeat) ASSERT_TRUE(test::same(train_on(4, job)[0].state, first.state));
+}
+
+// What a step adds to the parameters, over its rate; by one process, or by several, in floats.
+std::vector<std::vector<double>> gradients_of(int ranks, Job job) {
+  const double rate = 4096;  // so that what the parameters were hardly rounds it
+  std::vector<std::vector<double>> result;
+  test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+    SessionOptions options = job.options;
+    if (ranks > 1) options.ranks.communicator = &communicator;
+    options.ranks.bucket = Bytes(1000);
+    options.optimizer = {.kind = OptimizerKind::sgd};
+    const std::int64_t batch = job.global_batch / ranks;
+    const test::SessionPtr session = test::open_session(job.network, {{batch, true}}, options);
+    std::vector<NamedTensor> before = session->state();
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(batch));
+    std::iota(samples.begin(), samples.end(), batch * communicator.rank());
+    session->run({batch, true}, *test::first_digits(job.global_batch), samples, rate);
+    const std::vector<NamedTensor> after = session->state();
+    if (communicator.rank() != 0) return;
+    for (std::size_t t = 0; t < after.size(); ++t) {
+      result.emplace_back();
+      for (std::size_t i = 0; i < after[t].values.size(); ++i)
+        result.back().push_back((static_cast<double>(before[t].values[i]) - static_cast<double>(after[t].values[i])) /
+                                rate);
+    }
+  });
+  return result;
+}
+
+// By one process in doubles.
+std::vector<std::vector<double>> exact_gradients(const Job& job) {
+  StepOptions options{.batch = job.global_batch, .optimizer = {.kind = OptimizerKind::sgd}};
+  const auto step = std::make_shared<const Step>(build_step(job.network, options));
+  ReferenceInterpreter interpreter(step);
+  const DatasetPtr data = test::first_digits(job.global_batch);
+  std::vector<float> sample(64);
+  std::vector<std::int32_t> label(1);
+  std::vector<double> input, labels;
+  for (std::int64_t s = 0; s < job.global_batch; ++s) {
+    data->read(s, sample, label);
+    input.insert(input.end(), sample.begin(), sample.end());
+    labels.push_back(label[0]);
+  }
+  std::vector<const Storage*> parameters;
+  for (const Storage& storage : step->storages) {
+    if (!storage.entry.valid()) continue;
+    const Tensor& tensor = step->tensor(storage.entry);
+    if (tensor.tensor_class == TensorClass::input)
+      interpreter.set(storage.entry, tensor.role == Role::x ? input : labels);
+    if (!storage.persistent) continue;
+    const std::vector<float> values = initial_values(*job.network, tensor.parameter, job.options.seed);
+    interpreter.set_logical(storage.entry, std::vector<double>(values.begin(), values.end()));
+    parameters.push_back(&storage);
+  }
+  interpreter.run({.seed = job.options.seed, .learning_rate = 1, .global_batch = job.global_batch});
+  std::vector<std::vector<double>> result;
+  for (const Storage* const storage : parameters) {
+    result.push_back(interpreter.get_logical(storage->entry));
+    const std::vector<double> after = interpreter.get_logical(storage->exit);
+    for (std::size_t i = 0; i < after.size(); ++i) result.back()[i] -= after[i];
+  }
+  return result;
+}
+
+double distance(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
+  double sum = 0;
+  EXPECT_EQ(a.size(), b.size());
+  for (std::size_t t = 0; t < a.size(); ++t)
+    for (std::size_t i = 0; i < a[t].size(); ++i) sum += (a[t][i] - b[t][i]) * (a[t][i] - b[t][i]);
+  return std::sqrt(sum);
+}
+
+TEST(Ranks, HaveGradientsAsGoodAsThoseOfOneProcess) {
+  Job job;
+  job.global_batch = 16;
+  const std::vector<std::vector<double>> exact = exact_gradients(job);
+  const double alone = distance(gradients_of(1, job), exact);
+  EXPECT_GT(alone, 0);
+  EXPECT_LT(alone, 1e-5);
+  for (const int ranks : {2, 4})
+    for (const Shard shard : {Shard::none, Shard::optimizer, Shard::parameters}) {
+      job.options.ranks.shard = shard;
+      job.options.ranks.least_to_shard = Bytes(100);
+      EXPECT_LE(distance(gradients_of(ranks, job), exact), 2 * alone) << ranks << " ranks, " << shard_name(shard);
+    }
 }
 
 TEST(Ranks, RefuseWhatHasNoFixedOrder) {
