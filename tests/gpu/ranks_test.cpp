@@ -253,5 +253,24 @@ TEST(GpuRanks, GiveTheSameBitsInAFixedOrder) {
   }
 }
 
+// Each rank keeps a part of the state: the bits of one that has all of it.
+TEST(GpuRanks, KeepSharesOfTheirState) {
+  if (!has_gpu()) GTEST_SKIP() << "there is no GPU";
+  const NetworkPtr network = residual_network();
+  SessionOptions options = gpu_options();
+  options.optimizer.kind = OptimizerKind::adam;
+  options.ranks.leaves = 8;
+  options.ranks.least_to_shard = Bytes(100);
+  const std::vector<NamedTensor> wanted = train_on(1, network, options);
+  for (const Shard shard : {Shard::optimizer, Shard::parameters})
+    for (const int ranks : {2, 4})
+      for (const bool tight : {false, true}) {
+        options.ranks.shard = shard;
+        options.policy = tight ? "auto" : "liveness";
+        EXPECT_TRUE(test::same(train_on(ranks, network, options, tight), wanted))
+            << ranks << " ranks, " << shard_name(shard) << ", " << options.policy;
+      }
+}
+
 }  // namespace
 }  // namespace tide

@@ -284,7 +284,12 @@ PlanResult plan_vdnn(Step step, const CostModel& cost, const PlanningContext& co
   const bool in_step = !context.policy.get<TriggerOptions>().early;
   PlanResult result;
   if (!in_step) result = finish_draft(step, held_until_out(step, cost, draft), cost, context);
-  if (!result.plan) result = finish_draft(step, std::move(draft), cost, context);
+  if (!result.plan) {
+    PlanResult plain = finish_draft(step, std::move(draft), cost, context);
+    // What lies there for longer may by chance be packed more tightly: then only the tiers behind the device are short.
+    const bool nearer = !in_step && result.short_of != Tier::device && plain.short_of == Tier::device;
+    if (plain.plan || !nearer) result = std::move(plain);
+  }
   if (!result.plan) return result;
   if (in_step)
     keep_in_step(turns, result.plan->phases.front());
