@@ -36,6 +36,7 @@ double Device::bytes_per_second(Medium medium) const {
   switch (medium) {
     case Medium::link: return link_bytes_per_second;
     case Medium::disk: return disk_bytes_per_second;
+    case Medium::network: return network_bytes_per_second;
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "backend/nccl_collectives.h"
+#include "cost/medium_speed.h"
 #include "executor/host_collectives.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
@@ -53,6 +54,14 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
   }
 }
 
+// By rank.
+std::vector<Bytes> gather_bytes(Communicator& communicator, Bytes own) {
+  std::vector<Bytes> all;
+  for (const std::string& text : communicator.gather(std::to_string(own.count())))
+    all.push_back(Bytes(std::stoll(text)));
+  return all;
+}
+
 // What ranks can be told at once.
 void require_possible(const SessionOptions& options) {
   const RankSettings& ranks = options.ranks;
@@ -79,6 +88,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   if (!target) target = make_target(options);
   std::unique_ptr<Session> session(new Session(std::move(network), options, std::move(target)));
+  session->offer_loans();
   if (std::optional<PlanResult> too_small = session->plan_all(variants)) return *std::move(too_small);
   session->allocate();
   session->initialize();
@@ -197,6 +207,43 @@ std::unique_ptr<Collectives> Session::make_collectives() {
   return make_host_collectives(sums_over, backend(), {.wire = ranks().wire, .tree = ranks().leaves > 0});
 }
 
+void Session::offer_loans() {
+  if (ranks().count() == 1) {
+    if (!ranks().lend.is_zero()) throw Error("there is no other rank to lend memory to; leave --lend out");
+    return;
+  }
+  Communicator& communicator = *ranks().communicator;
+  offered_ = share_out_loans(gather_bytes(communicator, ranks().lend));
+  Bytes own;
+  bool is_near = true;
+  for (const Loan& loan : offered_) {
+    if (loan.borrower != communicator.rank()) continue;
+    own += Bytes(static_cast<std::int64_t>(loan.bytes));
+    is_near = is_near && communicator.host(loan.lender) == communicator.host(loan.borrower);
+  }
+  if (own.is_zero()) return;
+  options_.planner.memory[Tier::lent] = own;
+  const double usual = is_near ? kSharedBytesPerSecond : kNetworkBytesPerSecond;
+  const double speed = ranks().lent_bytes_per_second > 0 ? ranks().lent_bytes_per_second : usual;
+  cost_ = std::make_unique<MediumSpeed>(target_->cost(), Medium::network, speed);
+}
+
+// Loans are made when every rank has its plans: one that has none ends before anybody waits for it.
+void Session::take_loans(Bytes needed) {
+  if (offered_.empty()) return;
+  Communicator& communicator = *ranks().communicator;
+  const std::vector<Loan> loans = cut_loans(offered_, gather_bytes(communicator, needed));
+  for (const Loan& loan : loans)
+    if (loan.lender == communicator.rank()) lent_bytes_ += Bytes(static_cast<std::int64_t>(loan.bytes));
+  loans_ = make_loans(communicator, loans);
+  if (!loans_.borrowed.empty()) lent_ = std::make_unique<BorrowedMemory>(loans_);
+}
+
+void Session::end_loans() {
+  loans_.borrowed.clear();
+  loans_.lent.clear();
+}
+
 void Session::allocate() {
   PerTier<Bytes> needed;
   for (const auto& [variant, planned] : variants_) {
@@ -213,7 +260,8 @@ void Session::allocate() {
   if (!host.is_zero()) host_ = std::make_unique<Arena>(backend(), host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   if (ranks().count() > 1) collectives_ = make_collectives();
-  const Tiers tiers(*arena_, host_.get(), disk_.get());
+  take_loans(needed[Tier::lent]);
+  const Tiers tiers(*arena_, host_.get(), disk_.get(), lent_.get());
   for (auto& [variant, planned] : variants_) {
     ExecutorOptions executor = options_.executor;
     executor.collectives = collectives_.get();

@@ -10,7 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/lend.h"
 #include "executor/executor.h"
+#include "memory/spill_file.h"
 #include "plan/summary.h"
 #include "planner/policy.h"
 #include "train/dataset.h"
@@ -63,11 +65,17 @@ class Session {
   [[nodiscard]] const Target& target() const { return *target_; }
   [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }
   [[nodiscard]] Executor& executor(const StepVariant& variant) { return *find(variant).executor; }
-  [[nodiscard]] const CostModel& cost() const { return target_->cost(); }
+  [[nodiscard]] const CostModel& cost() const { return cost_ ? *cost_ : target_->cost(); }
   // Memory taken, by tier; host and disk are none where no plan moves anything there.
   [[nodiscard]] Bytes arena_bytes() const { return arena_->size(); }
   [[nodiscard]] Bytes host_bytes() const { return host_ ? host_->size() : Bytes(); }
   [[nodiscard]] Bytes disk_bytes() const { return disk_ ? disk_->size() : Bytes(); }
+  // What this rank has of others, and others of it.
+  [[nodiscard]] Bytes borrowed_bytes() const { return lent_ ? lent_->size() : Bytes(); }
+  [[nodiscard]] Bytes lent_bytes() const { return lent_bytes_; }
+  // For all ranks, behind their last step: whoever borrows gives back, whoever lends waits for that. Without it the
+  // destructor does so; it has to be done while the ranks can still talk.
+  void end_loans();
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
   [[nodiscard]] const RankSettings& ranks() const { return options_.ranks; }
 
@@ -124,15 +132,24 @@ class Session {
   // The one that is planned first.
   [[nodiscard]] StepVariant lead_of(const std::vector<StepVariant>& variants) const;
   [[nodiscard]] std::unique_ptr<Collectives> make_collectives();
+  // What other ranks lend becomes a tier to plan with.
+  void offer_loans();
+  // For all ranks: takes of it what its plans need.
+  void take_loans(Bytes needed);
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
   NetworkPtr network_;
   SessionOptions options_;
   std::unique_ptr<Target> target_;
+  std::unique_ptr<CostModel> cost_;  // over the target's, where something is known better; or null
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
+  std::vector<Loan> offered_;  // among all ranks
+  Loans loans_;
+  std::unique_ptr<BorrowedMemory> lent_;  // of loans_; null: there are none
+  Bytes lent_bytes_;
   std::unique_ptr<Collectives> collectives_;  // null: there is one rank
   std::map<StepVariant, Planned> variants_;
   // It decides for all where parameters rest: the one whose plan is given, else the largest.

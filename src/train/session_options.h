@@ -40,6 +40,11 @@ struct RankSettings {
   // Above 0, a power of two: the samples of all ranks are cut into so many equal leaves, and sums over samples follow
   // one binary tree over them, so that any number of ranks that divides it gives the same bits. Has sync_batch_norm.
   std::int64_t leaves = 0;
+  // Host memory that this rank lends to those that lend none, which then have a tier of it (share_out_loans()).
+  Bytes lend = {};
+  // Above 0: how fast it is taken for, each way; else as within a machine, or as a plain network where a lender is on
+  // another.
+  double lent_bytes_per_second = 0;
 
   [[nodiscard]] int count() const { return communicator != nullptr ? communicator->size() : 1; }
   // RankOptions::parts; a global batch is a multiple of them.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "executor/executor.h"
+#include "memory/spill_file.h"
 #include "plan/checker.h"
 #include "plan/plan_json.h"
 #include "plan/summary.h"

@@ -6,6 +6,7 @@
 
 #include "plan/checker.h"
 #include "plan/patient.h"
+#include "support/spill.h"
 
 namespace tide {
 namespace {
@@ -25,6 +26,14 @@ bool is_copy(const Op& op, Lane lane) { return op.is_copy() && op.lane == lane; 
 void unorder(Patient& p, std::size_t op, std::int32_t target) {
   for (std::size_t i = static_cast<std::size_t>(target) + 1; i <= op; ++i)
     std::erase_if(p.ops()[i].waits, [&](std::int32_t wait) { return wait >= target; });
+}
+
+// Some of what is in host memory goes on to another rank's; the plan is as valid as before.
+bool lend(Patient& p) {
+  int sent = 0;
+  p.plan = testing_support::with_spills(p.plan, static_cast<std::uint32_t>(p.random()), 60, sent, Tier::lent);
+  EXPECT_TRUE(check(p.plan).empty());
+  return sent > 0;
 }
 
 std::vector<Damage> damages() {
@@ -270,6 +279,59 @@ std::vector<Damage> damages() {
          const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
          if (found.empty()) return false;
          p.ops()[found[0]].copy().to = Tier::disk;
+         return true;
+       }},
+      {"CopyStraightToAnotherRank",
+       [](Patient& p) {
+         const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
+         if (found.empty()) return false;
+         p.ops()[found[0]].copy().to = Tier::lent;
+         return true;
+       }},
+      {"LentAddressOntoAnother",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::lent; });
+         for (const std::size_t a : found)
+           for (const std::size_t b : found)
+             if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
+               p.stays()[a].address = p.stays()[b].address;
+               return true;
+             }
+         return false;
+       }},
+      {"LentBudgetTooSmall",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         p.plan.memory[Tier::lent] = testing_support::tier_bytes(p.plan, Tier::lent) - Bytes(kAlignment);
+         return true;
+       }},
+      {"LentStayEndsBeforeItIsReceived",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::lent; });
+         --p.stays()[found[p.pick(found.size())]].last;
+         return true;
+       }},
+      {"WaitOfReceiveDropped",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().from == Tier::lent; });
+         unorder(p, found[p.pick(found.size())], 0);
+         return true;
+       }},
+      {"SendLeftOut",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().to == Tier::lent; });
+         p.remove_op(found[p.pick(found.size())]);
+         return true;
+       }},
+      {"ReceiveOnTheOtherLane",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().from == Tier::lent; });
+         p.ops()[found[p.pick(found.size())]].lane = Lane::out;
          return true;
        }},
       {"CopyTurnedAround",

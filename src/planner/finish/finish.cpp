@@ -80,7 +80,7 @@ std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
   return "";
 }
 
-// Host and disk addresses. The peak of each.
+// The addresses in a tier behind the device. Its peak.
 Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   const Bytes bottom = bottom_of(step, tier, draft);
   std::vector<Interval> intervals;
@@ -95,41 +95,72 @@ Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   return bottom + placement.peak;
 }
 
-// Host and disk addresses. False where a tier is too small.
-bool place_below(const Step& step, const PlanningContext& context, Draft& draft, PlanResult& result) {
+// The tiers behind the host that there is a budget of, the fastest first.
+std::vector<TierBehind> tiers_behind_host(const CostModel& cost, const PlanningContext& context) {
+  const Bytes timed(1 << 20);
+  std::vector<std::pair<double, TierBehind>> found;
+  for (const TierRow& row : kTierTable) {
+    if (row.tier == Tier::device || !context.memory[row.tier] || !find_route(Tier::host, row.tier)) continue;
+    const double seconds =
+        cost.copy_seconds(timed, Tier::host, row.tier) + cost.copy_seconds(timed, row.tier, Tier::host);
+    found.push_back({seconds, {row.tier, *context.memory[row.tier]}});
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
+  std::vector<TierBehind> behind;
+  for (const auto& [seconds, tier] : found) behind.push_back(tier);
+  return behind;
+}
+
+// Addresses behind the device. False where a tier is too small.
+bool place_below(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
+                 PlanResult& result) {
   result.floor[Tier::host] = place_in(step, Tier::host, draft);
   if (!context.memory[Tier::host] || result.floor[Tier::host] <= *context.memory[Tier::host]) return true;
   result.short_of = Tier::host;
-  if (!context.memory[Tier::disk]) return false;
-  // A disk tier: the buffers of the copies take room too, so aim lower until all fits.
+  std::vector<TierBehind> behind = tiers_behind_host(cost, context);
+  if (behind.empty()) return false;
+  // The buffers of the copies take room too, so aim lower until all fits.
   Bytes largest;
   for (const DraftStay& stay : draft.stays)
     if (stay.tier == Tier::host && !is_at_the_bottom(step, stay))
       largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
-  Draft all = spill_to_disk(step, draft, Bytes(), true);
+  Draft all = spill(step, draft, behind, Bytes(), true);
   result.floor[Tier::host] = place_in(step, Tier::host, all);
   if (result.floor[Tier::host] > *context.memory[Tier::host]) return false;
-  Draft spilled = std::move(all);
+  Bytes limit;  // none: all go on
   for (const std::int64_t buffers : {1, 2, 3, 4}) {
-    const std::int64_t limit = context.memory[Tier::host]->count() - largest.count() * buffers;
-    if (limit <= 0) break;
-    Draft attempt = spill_to_disk(step, draft, Bytes(limit));
+    const std::int64_t tried = context.memory[Tier::host]->count() - largest.count() * buffers;
+    if (tried <= 0) break;
+    Draft attempt = spill(step, draft, behind, Bytes(tried));
     if (place_in(step, Tier::host, attempt) > *context.memory[Tier::host]) continue;
-    spilled = std::move(attempt);
+    limit = Bytes(tried);
     break;
   }
-  draft = std::move(spilled);
-  const Bytes disk = place_in(step, Tier::disk, draft);
-  result.short_of = Tier::disk;
-  result.floor[Tier::disk] = disk;
-  return disk <= *context.memory[Tier::disk];
+  // Addresses may take more than what is alive. The last tier takes what the others have no room for.
+  const TierBehind& last = behind.back();
+  aim_lower(ladder::kBehind, [&](std::int64_t percent) {
+    bool fits = true;
+    if (percent < 100)
+      for (TierBehind& each : behind) each.room = percent_of(*context.memory[each.tier], percent);
+    Draft spilled = spill(step, draft, behind, limit, limit.is_zero());
+    place_in(step, Tier::host, spilled);
+    for (const TierBehind& each : behind) {
+      result.floor[each.tier] = place_in(step, each.tier, spilled);
+      fits = fits && (each.tier == last.tier || result.floor[each.tier] <= *context.memory[each.tier]);
+    }
+    if (fits) draft = std::move(spilled);
+    return fits;
+  });
+  result.short_of = last.tier;
+  return result.floor[last.tier] <= *context.memory[last.tier];
 }
 
 }  // namespace
 
-PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const PlanningContext& context) {
+PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const CostModel& cost,
+                         const PlanningContext& context) {
   PlanResult result = below(floor);
-  if (!place_below(step, context, draft, result)) return result;
+  if (!place_below(step, cost, context, draft, result)) return result;
   result.short_of = Tier::device;
   Phase phase;
   phase.ops = std::move(draft.ops);
@@ -184,7 +215,7 @@ class Finisher {
  private:
   [[nodiscard]] bool fits(Bytes bytes) const { return !memory_ || bytes <= *memory_; }
   [[nodiscard]] PlanResult finished(Draft complete) const {
-    return finish_placed(step_, std::move(complete), floor_, context_);
+    return finish_placed(step_, std::move(complete), floor_, cost_, context_);
   }
 
   // As with unlimited memory, if that fits.

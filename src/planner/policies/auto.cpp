@@ -169,7 +169,7 @@ class WholePlans {
       if (!draft ||
           seconds_at_least(step_.merged(), step_.cost(), *draft, own_.memory[Tier::device]) >= seconds_to_beat())
         continue;
-      keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), own_));
+      keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), step_.cost(), own_));
     }
   }
 
