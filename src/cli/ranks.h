@@ -17,6 +17,7 @@ struct RankArguments {
   bool share_devices = false;
   bool sync_batch_norm = false;
   std::int64_t leaves = 0;  // of a fixed order; 0: none
+  std::string lend, lend_rate;
   double hang_timeout = WatchOptions{}.hang;
   void add_to(CLI::App& app);
 };
@@ -47,6 +48,7 @@ class Ranks {
   void require_same(const std::vector<Fact>& facts);
   // Of all ranks.
   [[nodiscard]] double largest(double own);
+  [[nodiscard]] Bytes sum(Bytes own);
 
   // This rank cannot go on: with several ranks all end with that code, and one says why. Returns where there is one.
   void fail(const std::string& reason, int exit_code);
@@ -54,6 +56,9 @@ class Ranks {
   void finish();
 
  private:
+  // What this rank lends.
+  [[nodiscard]] Bytes lent() const;
+
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

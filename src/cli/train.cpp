@@ -139,10 +139,12 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
   if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
   fmt::print(
-      out, "planned peak {}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
+      out, "planned peak {}{}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
       memory ? fmt::format(" of {}", format_size(*memory)) : "",
       session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
-      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())),
+      session.borrowed_bytes().is_zero() ? ""
+                                         : fmt::format(", {} of other ranks", format_size(session.borrowed_bytes())));
   fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
 }
 
@@ -151,16 +153,21 @@ double images_per_second(const Job& job, const TrainingReport& report) {
   return report.step_seconds > 0 ? samples / report.step_seconds : 0;
 }
 
-// The largest over all ranks, which all ask for it.
+// Over all ranks, which all ask for it.
 struct Peaks {
-  Bytes planned, measured;
+  Bytes planned, measured;                  // the largest
+  Bytes lent, borrowed;                     // sums: of the memory that changed hands, and that is all of it
+  Bytes sent_to_lenders, got_from_lenders;  // sums, in a step
 };
 
 Peaks peaks_of(const Job& job) {
   const auto largest = [&](Bytes own) {
     return Bytes(static_cast<std::int64_t>(job.ranks.largest(static_cast<double>(own.count()))));
   };
-  return {largest(job.summary.peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
+  const Executor& executor = job.session.executor(job.full);
+  return {largest(job.summary.peak[Tier::device]), largest(executor.high_water()),
+          job.ranks.sum(job.session.lent_bytes()), job.ranks.sum(job.session.borrowed_bytes()),
+          job.ranks.sum(executor.sent()),          job.ranks.sum(executor.received())};
 }
 
 void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks) {
@@ -181,7 +188,13 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
       {"recomputed_tasks", job.summary.recomputed_tasks},
       {"sub_batch", sub_batch_of(job.plan)},
       {"numerics", numerics_name(job.plan.numerics)}};
-  if (job.ranks.count() > 1) result["ranks"] = job.ranks.count();
+  if (job.ranks.count() > 1) {
+    result["ranks"] = job.ranks.count();
+    result["lent_bytes"] = peaks.lent.count();
+    result["borrowed_bytes"] = peaks.borrowed.count();
+    result["sent_to_lenders_bytes"] = peaks.sent_to_lenders.count();
+    result["got_from_lenders_bytes"] = peaks.got_from_lenders.count();
+  }
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();
   fmt::print("{}\n", result.dump(2));
@@ -247,6 +260,7 @@ int finish(const Job& job, const TrainingReport& report) {
     else
       print_text(job, report, peaks);
   }
+  job.session.end_loans();
   job.ranks.finish();
   if (!report.interrupted) return kDone;
   if (is_first)

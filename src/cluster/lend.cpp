@@ -38,6 +38,8 @@ std::uint64_t available_bytes() {
   return std::numeric_limits<std::uint64_t>::max() / 2;
 }
 
+constexpr std::byte kWritten{1};  // what the lender says when it has them
+
 constexpr const char* kFailedLoan = "failed: ";
 
 }  // namespace
@@ -112,10 +114,12 @@ void Lender::serve(Communicator& channel) {
       if (request.what == LoanRequest::What::end) return;
       const std::span<std::byte> part =
           std::span(memory_->data(), memory_->bytes()).subspan(request.offset, request.bytes);
-      if (request.what == LoanRequest::What::write)
+      if (request.what == LoanRequest::What::write) {
         channel.exchange(borrower_, {}, part);
-      else
+        channel.exchange(borrower_, std::span(&kWritten, 1), {});
+      } else {
         channel.exchange(borrower_, part, {});
+      }
     }
   } catch (const Error&) {
     // The job has been given up, or the borrower notices the same.
@@ -153,6 +157,9 @@ void Borrower::write(std::size_t offset, std::span<const std::byte> values) {
   }
   channels_.writes->exchange(lender_, bytes_of({LoanRequest::What::write, offset, values.size()}), {});
   channels_.writes->exchange(lender_, values, {});
+  // Bytes that are on their way are not there yet, and what is read comes by the other channel.
+  std::byte written{};
+  channels_.writes->exchange(lender_, {}, std::span(&written, 1));
 }
 
 void Borrower::read(std::size_t offset, std::span<std::byte> values) {
