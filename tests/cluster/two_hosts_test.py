@@ -151,18 +151,14 @@ def models(two):
     print(f"models: weights {found['weights_hash']} on one host and on two", flush=True)
 
 
-def lending(two, rank):
-    return ["--memory", "420KiB", "--host-memory", "300KiB", "--spill", two.folder, "--lend", f"{rank}:8MiB",
-            "--lend-rate", "2GB/s"]
-
-
 def lends(two):
     """Each rank is short of host memory: one has a disk, the other the memory of the first."""
     job = [TIDE, "train", "digits", "--lr", "0.02", "--json", "--fixed-order", "--steps", "20", "--batch"]
     alone = subprocess.run([*job, "32"], capture_output=True, text=True, timeout=LONGEST)
     assert alone.returncode == 0, alone.stderr
+    little = ["--memory", "420KiB", "--host-memory", "300KiB", "--spill", two.folder]
     for rank in (0, 1):
-        found = json.loads(two.run(*job, "16", *lending(two, rank)))
+        found = json.loads(two.run(*job, "16", *little, "--lend", f"{rank}:8MiB", "--lend-rate", "2GB/s"))
         assert found["weights_hash"] == json.loads(alone.stdout)["weights_hash"], found
         assert 0 < found["lent_bytes"] == found["borrowed_bytes"] < found["got_from_lenders_bytes"], found
         print(f"lends: {found['lent_bytes']} bytes of {NAMES[rank]}, weights {found['weights_hash']}", flush=True)
@@ -198,7 +194,7 @@ def end_of(launcher, began):
 
 
 def cut(two):
-    job = two.job(TIDE, "train", "digits", "--json", "--batch", "16", "--steps", "100000000", *lending(two, 0))
+    job = two.job(TIDE, "train", "digits", "--json", "--batch", "16", "--steps", "100000000")
     launcher = subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         def has_begun():
