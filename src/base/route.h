@@ -1,5 +1,6 @@
 // Which tiers are linked: the ways that copies can go, each with the lane it takes and what it runs over. How fast that
-// is, is a device's to say (Device::bytes_per_second). What is behind the host is not linked with the device.
+// is, is a device's to say (Device::bytes_per_second). What is behind the host is not linked with the device, nor what
+// is beside it with the host.
 #pragma once
 
 #include <optional>
@@ -9,12 +10,13 @@
 
 namespace tide {
 
-enum class Route : std::uint8_t { out, in, spill, fetch, send, receive };
+enum class Route : std::uint8_t { out, in, spill, fetch, send, receive, push, pull };
 // What copies run over.
 enum class Medium : std::uint8_t {
   link,
   disk,
   network,  // between ranks; within a machine its memory
+  peer,     // between devices
 };
 
 struct RouteRow {
@@ -31,6 +33,8 @@ inline constexpr std::array kRouteTable{
     RouteRow{Route::fetch, "fetch", Tier::disk, Tier::host, Lane::in, Medium::disk},
     RouteRow{Route::send, "send", Tier::host, Tier::lent, Lane::out, Medium::network},
     RouteRow{Route::receive, "receive", Tier::lent, Tier::host, Lane::in, Medium::network},
+    RouteRow{Route::push, "push", Tier::device, Tier::peer, Lane::out, Medium::peer},
+    RouteRow{Route::pull, "pull", Tier::peer, Tier::device, Lane::in, Medium::peer},
 };
 inline constexpr std::size_t kRoutes = kRouteTable.size();
 

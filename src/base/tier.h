@@ -13,6 +13,7 @@ enum class Tier : std::uint8_t {
   host,
   disk,
   lent,  // host memory of another rank, on this machine or another
+  peer,  // device memory of another rank on this machine
 };
 
 struct TierRow {
@@ -21,10 +22,8 @@ struct TierRow {
   bool only_with_budget;  // there is none where nobody gives it a budget; else no budget means no limit
 };
 inline constexpr std::array kTierTable{
-    TierRow{Tier::device, "device", false},
-    TierRow{Tier::host, "host", false},
-    TierRow{Tier::disk, "disk", true},
-    TierRow{Tier::lent, "lent", true},
+    TierRow{Tier::device, "device", false}, TierRow{Tier::host, "host", false}, TierRow{Tier::disk, "disk", true},
+    TierRow{Tier::lent, "lent", true},      TierRow{Tier::peer, "peer", true},
 };
 inline constexpr std::size_t kTiers = kTierTable.size();
 

@@ -97,6 +97,9 @@ void RankArguments::add_to(CLI::App& app) {
                  "Host memory that a rank lends to the ranks that lend none: 8GiB, or with ranks, 0:8GiB,3:1GiB");
   app.add_option("--lend-rate", lend_rate,
                  "How fast memory of other ranks is taken for, such as 3GB/s (5GB/s; 1GB/s from other machines)");
+  app.add_option("--lend-device", lend_device,
+                 "Device memory that a rank lends to others on its machine, in the same words");
+  app.add_option("--peer-rate", peer_rate, "How fast device memory of other ranks is taken for (as the link)");
   app.add_option("--hang-timeout", hang_timeout,
                  "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
       ->capture_default_str();
@@ -141,16 +144,16 @@ void Ranks::take_gpu() const {
   ::setenv("CUDA_VISIBLE_DEVICES", gpus[static_cast<std::size_t>(local.index % available)].c_str(), 1);
 }
 
-Bytes Ranks::lent() const {
+Bytes Ranks::lent(std::string_view option, const std::string& words) const {
   Bytes sum;
-  std::istringstream list(arguments_.lend);
+  std::istringstream list(words);
   for (std::string text; std::getline(list, text, ',');) {
     const std::size_t colon = text.find(':');
     if (colon != std::string::npos) {
       int rank = -1;
       const auto [end, error] = std::from_chars(text.data(), text.data() + colon, rank);
       if (error != std::errc() || end != text.data() + colon || rank < 0 || rank >= count())
-        throw Error("--lend '{}' names no rank; there are 0 to {}", text, count() - 1);
+        throw Error("{} '{}' names no rank; there are 0 to {}", option, text, count() - 1);
       if (rank != communicator_->rank()) continue;
       text.erase(0, colon + 1);
     }
@@ -161,7 +164,9 @@ Bytes Ranks::lent() const {
 
 RankSettings Ranks::settings() const {
   RankSettings settings;
-  settings.lend = lent();
+  settings.lend = lent("--lend", arguments_.lend);
+  settings.lend_device = lent("--lend-device", arguments_.lend_device);
+  if (!arguments_.peer_rate.empty()) settings.peer_bytes_per_second = parse_link_rate(arguments_.peer_rate);
   if (!arguments_.lend_rate.empty()) settings.lent_bytes_per_second = parse_link_rate(arguments_.lend_rate);
   settings.leaves = arguments_.leaves;
   settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;

@@ -17,7 +17,7 @@ struct RankArguments {
   bool share_devices = false;
   bool sync_batch_norm = false;
   std::int64_t leaves = 0;  // of a fixed order; 0: none
-  std::string lend, lend_rate;
+  std::string lend, lend_rate, lend_device, peer_rate;
   double hang_timeout = WatchOptions{}.hang;
   void add_to(CLI::App& app);
 };
@@ -56,8 +56,8 @@ class Ranks {
   void finish();
 
  private:
-  // What this rank lends.
-  [[nodiscard]] Bytes lent() const;
+  // What this rank lends, by the words behind an option.
+  [[nodiscard]] Bytes lent(std::string_view option, const std::string& words) const;
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }

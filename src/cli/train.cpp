@@ -139,12 +139,15 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
   if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
   fmt::print(
-      out, "planned peak {}{}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
+      out, "planned peak {}{}{}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
       memory ? fmt::format(" of {}", format_size(*memory)) : "",
       session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
       session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())),
       session.borrowed_bytes().is_zero() ? ""
-                                         : fmt::format(", {} of other ranks", format_size(session.borrowed_bytes())));
+                                         : fmt::format(", {} of other ranks", format_size(session.borrowed_bytes())),
+      session.borrowed_device_bytes().is_zero()
+          ? ""
+          : fmt::format(", {} of other devices", format_size(session.borrowed_device_bytes())));
   fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
 }
 
@@ -155,19 +158,29 @@ double images_per_second(const Job& job, const TrainingReport& report) {
 
 // Over all ranks, which all ask for it.
 struct Peaks {
-  Bytes planned, measured;                  // the largest
-  Bytes lent, borrowed;                     // sums: of the memory that changed hands, and that is all of it
-  Bytes sent_to_lenders, got_from_lenders;  // sums, in a step
+  Bytes planned, measured;  // the largest
+  // Sums: of the memory that changed hands, and of what moves there and back in a step.
+  Bytes lent, borrowed, sent_to_lenders, got_from_lenders;
+  Bytes lent_device, borrowed_device, pushed_to_lenders, pulled_from_lenders;
 };
 
 Peaks peaks_of(const Job& job) {
   const auto largest = [&](Bytes own) {
     return Bytes(static_cast<std::int64_t>(job.ranks.largest(static_cast<double>(own.count()))));
   };
+  const auto sum = [&](Bytes own) { return job.ranks.sum(own); };
+  const Session& session = job.session;
   const Executor& executor = job.session.executor(job.full);
-  return {largest(job.summary.peak[Tier::device]), largest(executor.high_water()),
-          job.ranks.sum(job.session.lent_bytes()), job.ranks.sum(job.session.borrowed_bytes()),
-          job.ranks.sum(executor.sent()),          job.ranks.sum(executor.received())};
+  return {.planned = largest(job.summary.peak[Tier::device]),
+          .measured = largest(executor.high_water()),
+          .lent = sum(session.lent_bytes()),
+          .borrowed = sum(session.borrowed_bytes()),
+          .sent_to_lenders = sum(executor.sent()),
+          .got_from_lenders = sum(executor.received()),
+          .lent_device = sum(session.lent_device_bytes()),
+          .borrowed_device = sum(session.borrowed_device_bytes()),
+          .pushed_to_lenders = sum(executor.pushed()),
+          .pulled_from_lenders = sum(executor.pulled())};
 }
 
 void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks) {
@@ -194,6 +207,10 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
     result["borrowed_bytes"] = peaks.borrowed.count();
     result["sent_to_lenders_bytes"] = peaks.sent_to_lenders.count();
     result["got_from_lenders_bytes"] = peaks.got_from_lenders.count();
+    result["lent_device_bytes"] = peaks.lent_device.count();
+    result["borrowed_device_bytes"] = peaks.borrowed_device.count();
+    result["pushed_to_lenders_bytes"] = peaks.pushed_to_lenders.count();
+    result["pulled_from_lenders_bytes"] = peaks.pulled_from_lenders.count();
   }
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();

@@ -233,6 +233,32 @@ std::vector<Loan> share_out_loans(std::span<const Bytes> offered) {
   return loans;
 }
 
+std::vector<Loan> pair_loans(std::span<const Bytes> offered, std::span<const std::string> hosts) {
+  std::vector<Loan> loans;
+  std::vector<std::int64_t> borrowers(offered.size(), 0);  // by lender
+  for (std::size_t rank = 0; rank < offered.size(); ++rank) {
+    if (!offered[rank].is_zero()) continue;
+    // By the number of those before it on its machine.
+    std::vector<std::size_t> lenders;
+    std::size_t before = 0;
+    for (std::size_t other = 0; other < offered.size(); ++other) {
+      if (hosts[other] != hosts[rank]) continue;
+      if (!offered[other].is_zero()) lenders.push_back(other);
+      if (offered[other].is_zero() && other < rank) ++before;
+    }
+    if (lenders.empty()) continue;
+    const std::size_t lender = lenders[before % lenders.size()];
+    ++borrowers[lender];
+    loans.push_back({static_cast<int>(lender), static_cast<int>(rank), 0});
+  }
+  for (Loan& loan : loans) {
+    const auto lender = static_cast<std::size_t>(loan.lender);
+    loan.bytes = Bytes(offered[lender].count() / borrowers[lender] / kAlignment * kAlignment).size();
+  }
+  std::erase_if(loans, [](const Loan& loan) { return loan.bytes == 0; });
+  return loans;
+}
+
 std::vector<Loan> cut_loans(std::span<const Loan> loans, std::span<const Bytes> needed) {
   std::vector<std::size_t> left;
   for (const Bytes bytes : needed) left.push_back(bytes.size());

@@ -20,6 +20,9 @@ struct Loan {
 // What ranks offer, by rank, divided among those that offer nothing: all of it, laid end to end in the order of the
 // ranks, is cut into equal parts, one for each of them in the same order. So a part may have several lenders.
 [[nodiscard]] std::vector<Loan> share_out_loans(std::span<const Bytes> offered);
+// The same where a part must lie in one piece, and on the borrower's machine: of the ranks of a machine, the first that
+// offers nothing has the first lender, the next the next, and around again. What one offers is cut into equal parts.
+[[nodiscard]] std::vector<Loan> pair_loans(std::span<const Bytes> offered, std::span<const std::string> hosts);
 // Of these so many bytes for each borrower, by rank, and those of the first lenders.
 [[nodiscard]] std::vector<Loan> cut_loans(std::span<const Loan> loans, std::span<const Bytes> needed);
 
@@ -84,6 +87,8 @@ class Borrower {
   void read(std::size_t offset, std::span<std::byte> values);
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] bool is_shared() const { return memory_ != nullptr; }
+  // The memory itself. REQUIRES: is_shared().
+  [[nodiscard]] std::span<std::byte> shared() const { return {memory_->data(), bytes_}; }
 
  private:
   void check_range(std::size_t offset, std::size_t bytes) const;

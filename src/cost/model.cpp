@@ -37,6 +37,7 @@ double Device::bytes_per_second(Medium medium) const {
     case Medium::link: return link_bytes_per_second;
     case Medium::disk: return disk_bytes_per_second;
     case Medium::network: return network_bytes_per_second;
+    case Medium::peer: return peer_bytes_per_second > 0 ? peer_bytes_per_second : link_bytes_per_second;
   }
   return 0;
 }

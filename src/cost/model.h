@@ -30,6 +30,7 @@ struct Device {
   double link_bytes_per_second = 0;  // to host memory, each way
   double disk_bytes_per_second = 0;
   double network_bytes_per_second = kSharedBytesPerSecond;  // to memory that another rank lends, each way
+  double peer_bytes_per_second = 0;                         // to memory of another device, each way; 0: as the link
   double reduce_bytes_per_second = 0;  // to other devices, for sums over ranks, each way; 0: as the link
   // Outside matrix units, where the device has such; 0: as flops_per_second.
   double fp32_flops_per_second = 0;

@@ -87,9 +87,14 @@ void PhaseExecutor::find_memory(const Tiers& tiers) {
   if (host_ != nullptr && host > host_->size())
     throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
 
+  peer_ = tiers.peer;
+  if (needed[Tier::peer].size() > peer_.size())
+    throw Error("the plan needs {} bytes of another device's memory, there are {}", needed[Tier::peer].count(),
+                peer_.size());
+
   stores_ = tiers.stores;
   for (const TierRow& row : kTierTable) {
-    if (row.tier == Tier::device || row.tier == Tier::host || needed[row.tier].is_zero()) continue;
+    if (find_route(row.tier, Tier::device) || row.tier == Tier::device || needed[row.tier].is_zero()) continue;
     const Store* const store = stores_[row.tier];
     if (store == nullptr)
       throw Error("the plan needs {} bytes of {} memory and was given none; plan with more host memory",
@@ -102,6 +107,7 @@ void PhaseExecutor::find_memory(const Tiers& tiers) {
 
 std::byte* PhaseExecutor::locate(Tier tier, Bytes address) const {
   if (tier == Tier::device) return arena_.at(address);
+  if (tier == Tier::peer) return peer_.data() + address.size();
   return tier == Tier::host ? host_->at(address) : nullptr;
 }
 
@@ -217,7 +223,9 @@ void PhaseExecutor::record_step() {
 }
 
 void PhaseExecutor::move(const Prepared& op) {
-  if (op.store == nullptr)
+  if (row_of(op.route).medium == Medium::peer)
+    backend_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+  else if (op.store == nullptr)
     link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
   else if (op.copy_from != nullptr)
     op.store->write(op.store_offset, op.copy_from, op.copy_bytes);

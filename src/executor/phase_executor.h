@@ -65,7 +65,8 @@ struct Tiers {
   }
   Arena& device;
   Arena* host;
-  PerTier<Store*> stores;  // of the tiers behind the host
+  PerTier<Store*> stores;     // of the tiers behind the host
+  std::span<std::byte> peer;  // of another device, where this one reaches it
 };
 
 // Over all loss layers.
@@ -118,6 +119,9 @@ class PhaseExecutor {
   // Of the last run, between host and what other ranks lend.
   [[nodiscard]] Bytes sent() const { return total(Route::send); }
   [[nodiscard]] Bytes received() const { return total(Route::receive); }
+  // Of the last run, between this device and another's memory.
+  [[nodiscard]] Bytes pushed() const { return total(Route::push); }
+  [[nodiscard]] Bytes pulled() const { return total(Route::pull); }
   // Of the last run, with ExecutorOptions::record.
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
 
@@ -173,6 +177,7 @@ class PhaseExecutor {
   Link link_;
   Arena* host_ = nullptr;  // null: the plan needs none
   PerTier<Store*> stores_;
+  std::span<std::byte> peer_;
   std::vector<Prepared> ops_;
   std::vector<std::byte*> addresses_;
   std::vector<std::byte*> entry_;  // by storage: its address between steps, or null

@@ -56,6 +56,11 @@ def lends():
         result = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **allowed})
         assert result.returncode == 0, result.stderr
         check_loan(json.loads(result.stdout), alone)
+    # Device memory, which on the cpu is host memory too.
+    together = trained(2, 32, *fixed, "--memory", "420KiB", "--lend-device", "1:8MiB", "--peer-rate", "20GB/s")
+    assert together["weights_hash"] == alone["weights_hash"], (together, alone)
+    assert 0 < together["lent_device_bytes"] == together["borrowed_device_bytes"], together
+    assert 0 < together["pushed_to_lenders_bytes"] <= together["pulled_from_lenders_bytes"], together
     # All are told the same: the one that lends has a disk instead.
     with tempfile.TemporaryDirectory() as folder:
         check_loan(trained(2, 32, *fixed, *little, "--lend", "0:8MiB", "--spill", folder), alone)
@@ -142,6 +147,7 @@ def words():
     refused("needs --save", "--save-every", "3")
     refused("'2:1MiB' names no rank; there are 0 to 1", "--lend", "2:1MiB")
     refused("not a size", "--lend", "0:much")
+    refused("names no rank", "--lend-device", "x:1MiB")
     result = train(2, 4000)
     assert result.returncode == 1 and "larger than the training set" in result.stderr, result
     stops()

@@ -51,6 +51,18 @@ TEST(Loan, IsSharedOutAmongThoseThatLendNothing) {
             (std::vector<Loan>{{1, 0, 256}, {1, 2, 88}, {3, 2, 168}}));
 }
 
+TEST(Loan, OfADeviceIsOfOneLenderOnTheSameMachine) {
+  const auto loans = [](const std::vector<std::int64_t>& offered, const std::vector<std::string>& hosts) {
+    return pair_loans(sizes(offered), hosts);
+  };
+  EXPECT_EQ(loans({0, 1024}, {"a", "a"}), (std::vector<Loan>{{1, 0, 1024}}));
+  EXPECT_EQ(loans({0, 1024}, {"a", "b"}), std::vector<Loan>());
+  EXPECT_EQ(loans({0, 1024, 512, 0, 0}, {"a", "a", "a", "a", "a"}),
+            (std::vector<Loan>{{1, 0, 512}, {2, 3, 512}, {1, 4, 512}}));
+  EXPECT_EQ(loans({0, 1024, 0, 512}, {"a", "a", "b", "b"}), (std::vector<Loan>{{1, 0, 1024}, {3, 2, 512}}));
+  EXPECT_EQ(loans({0, 255}, {"a", "a"}), std::vector<Loan>());
+}
+
 // One store over two loans, read and written at the same time.
 TEST(Loan, OfSeveralLendersIsOneStore) {
   for (const std::vector<std::string>& hosts : {std::vector<std::string>(3, "a"), {"a", "b", "c"}}) {

@@ -36,6 +36,32 @@ bool lend(Patient& p) {
   return sent > 0;
 }
 
+// All that is in host memory goes to another device instead.
+bool push(Patient& p) {
+  for (Residency& r : p.stays())
+    if (r.tier == Tier::host) r.tier = Tier::peer;
+  bool any = false;
+  for (Op& op : p.ops()) {
+    if (!op.is_copy()) continue;
+    any = true;
+    (op.copy().to == Tier::host ? op.copy().to : op.copy().from) = Tier::peer;
+  }
+  EXPECT_TRUE(check(p.plan).empty());
+  return any;
+}
+
+// Two stays that are there at once.
+bool put_onto_another(Patient& p, Tier tier) {
+  const auto found = p.stays_where([&](const Residency& r) { return r.tier == tier; });
+  for (const std::size_t a : found)
+    for (const std::size_t b : found)
+      if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
+        p.stays()[a].address = p.stays()[b].address;
+        return true;
+      }
+  return false;
+}
+
 std::vector<Damage> damages() {
   return {
       {"WaitOfCopyOutDropped",
@@ -288,18 +314,28 @@ std::vector<Damage> damages() {
          p.ops()[found[0]].copy().to = Tier::lent;
          return true;
        }},
-      {"LentAddressOntoAnother",
+      {"CopyFromAnotherDeviceThatHasNothing",
        [](Patient& p) {
-         if (!lend(p)) return false;
-         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::lent; });
-         for (const std::size_t a : found)
-           for (const std::size_t b : found)
-             if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
-               p.stays()[a].address = p.stays()[b].address;
-               return true;
-             }
-         return false;
+         const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::in); });
+         if (found.empty()) return false;
+         p.ops()[found[p.pick(found.size())]].copy().from = Tier::peer;
+         return true;
        }},
+      {"PeerBudgetTooSmall",
+       [](Patient& p) {
+         if (!push(p)) return false;
+         p.plan.memory[Tier::peer] = testing_support::tier_bytes(p.plan, Tier::peer) - Bytes(kAlignment);
+         return true;
+       }},
+      {"PeerAddressOntoAnother", [](Patient& p) { return push(p) && put_onto_another(p, Tier::peer); }},
+      {"PeerStayEndsBeforeItIsPulled",
+       [](Patient& p) {
+         if (!push(p)) return false;
+         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::peer; });
+         --p.stays()[found[p.pick(found.size())]].last;
+         return true;
+       }},
+      {"LentAddressOntoAnother", [](Patient& p) { return lend(p) && put_onto_another(p, Tier::lent); }},
       {"LentBudgetTooSmall",
        [](Patient& p) {
          if (!lend(p)) return false;
@@ -341,17 +377,7 @@ std::vector<Damage> damages() {
          std::swap(p.ops()[found[0]].copy().from, p.ops()[found[0]].copy().to);
          return true;
        }},
-      {"HostAddressOntoAnother",
-       [](Patient& p) {
-         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::host; });
-         for (const std::size_t a : found)
-           for (const std::size_t b : found)
-             if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
-               p.stays()[a].address = p.stays()[b].address;
-               return true;
-             }
-         return false;
-       }},
+      {"HostAddressOntoAnother", [](Patient& p) { return put_onto_another(p, Tier::host); }},
       {"HostBudgetTooSmall",
        [](Patient& p) {
          if (p.plan.memory[Tier::host]->is_zero()) return false;

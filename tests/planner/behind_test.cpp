@@ -13,10 +13,11 @@ namespace {
 
 constexpr double kFast = 4e9, kDisk = 1e8, kSlow = 1e7;
 
-Device with_network(double bytes_per_second) {
+Device with_network(double bytes_per_second, double peer = 0) {
   Device device = generic_cpu();
   device.disk_bytes_per_second = kDisk;
   device.network_bytes_per_second = bytes_per_second;
+  device.peer_bytes_per_second = peer;
   return device;
 }
 
@@ -36,8 +37,8 @@ class Behind : public testing::Test {
 
   PlanResult plan(double network) {
     const NetworkPtr network_of = std::make_shared<const Network>(make_model("alexnet", Shape{1, 3, 67, 67}));
-    return make_plan(find_policy("offload"), build_step(network_of, {.batch = 4}), RooflineModel(with_network(network)),
-                     options_);
+    return make_plan(find_policy("offload"), build_step(network_of, {.batch = 4}),
+                     RooflineModel(with_network(network, peer_)), options_);
   }
   // Of a plan that is valid and within the budgets.
   PerTier<Bytes> peaks(double network) {
@@ -49,6 +50,7 @@ class Behind : public testing::Test {
   }
 
   PlannerOptions options_;
+  double peer_ = 0;
   Bytes all_;  // that go on
 };
 
@@ -94,6 +96,41 @@ TEST_F(Behind, SaysHowMuchIsToBeLent) {
   EXPECT_EQ(refused.floor[Tier::lent], all_);
   options_.memory[Tier::lent] = all_;
   EXPECT_EQ(peaks(kFast)[Tier::lent], all_);
+}
+
+// Memory of another device stands beside the host's: all goes there where it is faster, else what the host is short of.
+TEST_F(Behind, APeerTakesWhatItIsFasterForOrTheHostIsShortOf) {
+  options_.memory[Tier::peer] = Bytes(kMuch);
+  peer_ = 20e9;  // the link has half of it
+  EXPECT_FALSE(peaks(kFast)[Tier::peer].is_zero());
+  EXPECT_TRUE(peaks(kFast)[Tier::host].is_zero() && peaks(kFast)[Tier::disk].is_zero());
+  peer_ = 5e9;
+  const PerTier<Bytes> slower = peaks(kFast);
+  EXPECT_FALSE(slower[Tier::peer].is_zero());
+  EXPECT_TRUE(slower[Tier::disk].is_zero());
+  options_.memory[Tier::host].reset();
+  EXPECT_TRUE(peaks(kFast)[Tier::peer].is_zero());
+}
+
+TEST_F(Behind, WhatAPeerHasNoRoomForGoesOn) {
+  peer_ = 20e9;
+  options_.memory[Tier::peer] = Bytes(all_.count() / 2 / kAlignment * kAlignment);
+  const PerTier<Bytes> found = peaks(kFast);
+  EXPECT_FALSE(found[Tier::peer].is_zero() || found[Tier::disk].is_zero());
+  EXPECT_LE(found[Tier::peer], *options_.memory[Tier::peer]);
+}
+
+// There is no host memory at all.
+TEST_F(Behind, APeerCanBeAllThereIs) {
+  options_ = {};
+  options_.memory[Tier::host] = Bytes();
+  EXPECT_EQ(plan(kFast).short_of, Tier::host);
+  options_.memory[Tier::peer] = Bytes(kMuch);
+  const PerTier<Bytes> found = peaks(kFast);
+  EXPECT_FALSE(found[Tier::peer].is_zero());
+  EXPECT_TRUE(found[Tier::host].is_zero());
+  options_.memory[Tier::peer] = found[Tier::peer] - Bytes(kAlignment);
+  EXPECT_FALSE(plan(kFast).plan);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct Trained {
   double evaluated = 0;
   Plan plan;
   Bytes lent, borrowed, sent, received, disk;
+  Bytes lent_device, borrowed_device, pushed, pulled;
 };
 
 // By rank. `settle` changes what rank kBorrower and its lender are told.
@@ -53,11 +54,19 @@ std::vector<Trained> train_two(const Hosts& hosts, bool guard,
     const test::SessionPtr session = test::open_session(test::small_network(), {kTraining, kEvaluation}, options);
     test::run_steps(*session, kTraining.batch, 3);
     const Executor& executor = session->executor(kTraining);
-    results[static_cast<std::size_t>(communicator.rank())] = {
-        session->state(),          session->evaluate(*test::first_digits(8), 4).loss,
-        session->plan(kTraining),  session->lent_bytes(),
-        session->borrowed_bytes(), executor.sent(),
-        executor.received(),       session->disk_bytes()};
+    const double evaluated = session->evaluate(*test::first_digits(8), 4).loss;
+    results[static_cast<std::size_t>(communicator.rank())] = {.state = session->state(),
+                                                              .evaluated = evaluated,
+                                                              .plan = session->plan(kTraining),
+                                                              .lent = session->lent_bytes(),
+                                                              .borrowed = session->borrowed_bytes(),
+                                                              .sent = executor.sent(),
+                                                              .received = executor.received(),
+                                                              .disk = session->disk_bytes(),
+                                                              .lent_device = session->lent_device_bytes(),
+                                                              .borrowed_device = session->borrowed_device_bytes(),
+                                                              .pushed = executor.pushed(),
+                                                              .pulled = executor.pulled()};
   };
   test::on_ranks(ranks, train, true);
   return results;
@@ -121,6 +130,40 @@ TEST(Lending, SharesWithADisk) {
   EXPECT_EQ(slow.disk, fast.borrowed);
   const Trained both = lend(Bytes(fast.borrowed.count() / 2), 4e9);
   EXPECT_FALSE(both.borrowed.is_zero() || both.disk.is_zero());
+}
+
+// Faster than the host, and where the host has no memory at all; with lanes, and guarded.
+TEST(Lending, OfDeviceMemoryTrainsTheSameWeights) {
+  const std::vector<Trained> expected = train_two(kOneMachine, true);
+  for (const double speed : {0.0, 50e9})
+    for (const bool guard : {true, false}) {
+      const std::vector<Trained> found = train_two(kOneMachine, guard, [&](SessionOptions& options) {
+        options.ranks.peer_bytes_per_second = speed;
+        if (options.ranks.rank() != kBorrower) options.ranks.lend_device = Bytes(1 << 20);
+        if (options.ranks.rank() != kBorrower) return;
+        options.policy = "offload";
+        options.planner.parameters = Parameters::device;
+        if (speed == 0) options.planner.memory[Tier::host] = Bytes();
+      });
+      const Trained &lender = found[0], &borrower = found[kBorrower];
+      for (std::size_t rank = 0; rank < 2; ++rank)
+        EXPECT_TRUE(test::same(found[rank].state, expected[rank].state)) << speed << guard;
+      EXPECT_FALSE(borrower.pushed.is_zero());
+      EXPECT_EQ(borrower.pushed, planned(borrower.plan, Tier::device, Tier::peer));
+      EXPECT_EQ(borrower.pulled, planned(borrower.plan, Tier::peer, Tier::device));
+      EXPECT_EQ(borrower.borrowed_device, summarize(borrower.plan).peak[Tier::peer]);
+      EXPECT_EQ(lender.lent_device, borrower.borrowed_device);
+      EXPECT_TRUE(summarize(borrower.plan).peak[Tier::host].is_zero());
+      EXPECT_TRUE(lender.pushed.is_zero() && borrower.sent.is_zero());
+    }
+}
+
+// Which another machine's cannot be.
+TEST(Lending, OfDeviceMemoryIsWithinAMachine) {
+  const std::vector<Trained> found = train_two(kTwoMachines, false, [&](SessionOptions& options) {
+    if (options.ranks.rank() != kBorrower) options.ranks.lend_device = Bytes(1 << 20);
+  });
+  EXPECT_TRUE(found[0].lent_device.is_zero() && !found[kBorrower].plan.memory[Tier::peer]);
 }
 
 TEST(Lending, IsForOthers) {

@@ -6,6 +6,7 @@
 #include "memory/placement.h"
 #include "planner/finish/spill.h"
 #include "planner/finish/waits.h"
+#include "planner/leaving.h"
 #include "planner/search/keeper.h"
 #include "planner/search/ladder.h"
 
@@ -95,15 +96,22 @@ Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   return bottom + placement.peak;
 }
 
+// There and back.
+double round_trip(const CostModel& cost, Tier from, Tier to) {
+  const Bytes timed(1 << 20);
+  return cost.copy_seconds(timed, from, to) + cost.copy_seconds(timed, to, from);
+}
+
+bool is_peer_faster(const CostModel& cost) {
+  return round_trip(cost, Tier::device, Tier::peer) < round_trip(cost, Tier::device, Tier::host);
+}
+
 // The tiers behind the host that there is a budget of, the fastest first.
 std::vector<TierBehind> tiers_behind_host(const CostModel& cost, const PlanningContext& context) {
-  const Bytes timed(1 << 20);
   std::vector<std::pair<double, TierBehind>> found;
   for (const TierRow& row : kTierTable) {
     if (row.tier == Tier::device || !context.memory[row.tier] || !find_route(Tier::host, row.tier)) continue;
-    const double seconds =
-        cost.copy_seconds(timed, Tier::host, row.tier) + cost.copy_seconds(timed, row.tier, Tier::host);
-    found.push_back({seconds, {row.tier, *context.memory[row.tier]}});
+    found.push_back({round_trip(cost, Tier::host, row.tier), {row.tier, *context.memory[row.tier]}});
   }
   std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
   std::vector<TierBehind> behind;
@@ -111,9 +119,31 @@ std::vector<TierBehind> tiers_behind_host(const CostModel& cost, const PlanningC
   return behind;
 }
 
+// What another device has room for goes there instead of to the host: where that is faster, or, of what the host has
+// no room for, anyway.
+void use_peer(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft) {
+  const std::optional<Bytes>&budget = context.memory[Tier::peer], &host = context.memory[Tier::host];
+  const auto is_there = [](const DraftStay& stay) { return stay.tier == Tier::peer; };
+  if (!has_peer(context) || std::ranges::any_of(draft.stays, is_there)) return;
+  const bool everything = is_peer_faster(cost);
+  if (!everything && (!host || place_in(step, Tier::host, draft) <= *host)) return;
+  const bool goes_on = !tiers_behind_host(cost, context).empty();  // to them, if the host is still short
+  aim_lower(ladder::kBehind, [&](std::int64_t percent) {
+    const auto less = [&](Bytes all) { return percent < 100 ? percent_of(all, percent) : all; };
+    Draft tried = draft;
+    move_to_peer(step, less(*budget), everything ? Bytes() : less(*host), everything, tried);
+    const bool fits = place_in(step, Tier::peer, tried) <= *budget &&
+                      (everything || goes_on || place_in(step, Tier::host, tried) <= *host);
+    if (fits) draft = std::move(tried);
+    return fits;
+  });
+}
+
 // Addresses behind the device. False where a tier is too small.
 bool place_below(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
                  PlanResult& result) {
+  use_peer(step, cost, context, draft);
+  result.floor[Tier::peer] = place_in(step, Tier::peer, draft);
   result.floor[Tier::host] = place_in(step, Tier::host, draft);
   if (!context.memory[Tier::host] || result.floor[Tier::host] <= *context.memory[Tier::host]) return true;
   result.short_of = Tier::host;
@@ -183,6 +213,8 @@ class Finisher {
       : step_(step), cost_(cost), context_(context), memory_(context.memory[Tier::device]), enough_(enough) {}
 
   PlanResult finish(Draft draft) {
+    // Where that changes how long copies take, before anything is held for them.
+    if (has_peer(context_) && is_peer_faster(cost_)) use_peer(step_, cost_, context_, draft);
     if (!draft.settled) take_smallest_algorithms(step_, draft);
     const Placed least = place_on_device(step_, draft, draft.settled && draft.held, enough_);
     floor_ = {least.peak, name_of_run(step_, draft, least.peak_op)};

@@ -144,4 +144,25 @@ Draft spill(const Step& step, const Draft& draft, std::span<const TierBehind> be
   return result;
 }
 
+void move_to_peer(const Step& step, Bytes room, Bytes host_memory, bool everything, Draft& draft) {
+  const std::vector<bool> chosen = choose(step, draft, everything ? Bytes() : host_memory);
+  const TierBehind tiers[] = {{Tier::peer, room}, {Tier::host, {}}};
+  const std::vector<Tier> share = share_out(step, draft, chosen, tiers);
+  std::vector<std::int32_t> begun(draft.ops.size(), -1), newest(step.storages.size(), -1);
+  for (std::size_t s = 0; s < draft.stays.size(); ++s) {
+    if (!chosen[s] || share[s] != Tier::peer) continue;
+    begun[static_cast<std::size_t>(draft.stays[s].first)] = static_cast<std::int32_t>(s);
+    draft.stays[s].tier = Tier::peer;
+  }
+  // A copy belongs to the newest stay of its storage that has begun.
+  for (std::size_t i = 0; i < draft.ops.size(); ++i) {
+    if (!draft.ops[i].is_copy()) continue;
+    Copy& copy = draft.ops[i].copy();
+    std::int32_t& stay = newest[copy.storage.index()];
+    if (copy.to == Tier::host) stay = begun[i];
+    if (stay < 0) continue;
+    (copy.to == Tier::host ? copy.to : copy.from) = Tier::peer;
+  }
+}
+
 }  // namespace tide

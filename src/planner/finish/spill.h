@@ -20,4 +20,9 @@ struct TierBehind {
 [[nodiscard]] Draft spill(const Step& step, const Draft& draft, std::span<const TierBehind> behind, Bytes host_memory,
                           bool everything = false);
 
+// Beside host memory: stays go to memory of another device instead, which the device reaches itself. Those that are in
+// the way of at most `host_memory` bytes in host memory, or `everything`, and each only where `room` bytes there have
+// place for it when it leaves. REQUIRES: nothing is there yet.
+void move_to_peer(const Step& step, Bytes room, Bytes host_memory, bool everything, Draft& draft);
+
 }  // namespace tide

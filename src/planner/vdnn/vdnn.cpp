@@ -189,7 +189,7 @@ void keep_in_step(const Turns& turns, Phase& phase) {
   }
   // Where copies to what is behind the host stand in between, they keep no step.
   const auto is_kept = [&](const Op& copy) {
-    return copy.is_copy() && row_of(*find_route(copy.copy().from, copy.copy().to)).medium == Medium::link;
+    return copy.is_copy() && (copy.copy().from == Tier::device || copy.copy().to == Tier::device);
   };
   std::size_t turn = 0;
   for (std::int32_t i = 0; i < count; ++i) {
