@@ -119,31 +119,25 @@ std::vector<TierBehind> tiers_behind_host(const CostModel& cost, const PlanningC
   return behind;
 }
 
-// What another device has room for goes there instead of to the host: where that is faster, or, of what the host has
-// no room for, anyway.
-void use_peer(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft) {
+// What another device has room for goes there instead of to the host: everything, or what the host has no room for.
+void use_peer(const Step& step, const PlanningContext& context, bool everything, Draft& draft) {
   const std::optional<Bytes>&budget = context.memory[Tier::peer], &host = context.memory[Tier::host];
   const auto is_there = [](const DraftStay& stay) { return stay.tier == Tier::peer; };
   if (!has_peer(context) || std::ranges::any_of(draft.stays, is_there)) return;
-  const bool everything = is_peer_faster(cost);
   if (!everything && (!host || place_in(step, Tier::host, draft) <= *host)) return;
-  const bool goes_on = !tiers_behind_host(cost, context).empty();  // to them, if the host is still short
   aim_lower(ladder::kBehind, [&](std::int64_t percent) {
-    const auto less = [&](Bytes all) { return percent < 100 ? percent_of(all, percent) : all; };
     Draft tried = draft;
-    move_to_peer(step, less(*budget), everything ? Bytes() : less(*host), everything, tried);
-    const bool fits = place_in(step, Tier::peer, tried) <= *budget &&
-                      (everything || goes_on || place_in(step, Tier::host, tried) <= *host);
-    if (fits) draft = std::move(tried);
-    return fits;
+    const Bytes room = percent < 100 ? percent_of(*budget, percent) : *budget;
+    move_to_peer(step, room, everything ? Bytes() : *host, everything, tried);
+    if (place_in(step, Tier::peer, tried) > *budget) return false;
+    draft = std::move(tried);
+    return true;
   });
 }
 
-// Addresses behind the device. False where a tier is too small.
-bool place_below(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
-                 PlanResult& result) {
-  use_peer(step, cost, context, draft);
-  result.floor[Tier::peer] = place_in(step, Tier::peer, draft);
+// Addresses in the host and behind it. False where a tier is too small.
+bool place_behind(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
+                  PlanResult& result) {
   result.floor[Tier::host] = place_in(step, Tier::host, draft);
   if (!context.memory[Tier::host] || result.floor[Tier::host] <= *context.memory[Tier::host]) return true;
   result.short_of = Tier::host;
@@ -185,6 +179,22 @@ bool place_below(const Step& step, const CostModel& cost, const PlanningContext&
   return result.floor[last.tier] <= *context.memory[last.tier];
 }
 
+// Addresses beside and behind the device. False where a tier is too small.
+bool place_below(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
+                 PlanResult& result) {
+  if (!has_peer(context)) return place_behind(step, cost, context, draft, result);
+  // All goes to another device where that is faster, or where less of it does not do.
+  for (const bool everything : {is_peer_faster(cost), true}) {
+    Draft tried = draft;
+    use_peer(step, context, everything, tried);
+    result.floor[Tier::peer] = place_in(step, Tier::peer, tried);
+    if (!place_behind(step, cost, context, tried, result)) continue;
+    draft = std::move(tried);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const CostModel& cost,
@@ -214,7 +224,7 @@ class Finisher {
 
   PlanResult finish(Draft draft) {
     // Where that changes how long copies take, before anything is held for them.
-    if (has_peer(context_) && is_peer_faster(cost_)) use_peer(step_, cost_, context_, draft);
+    if (has_peer(context_) && is_peer_faster(cost_)) use_peer(step_, context_, true, draft);
     if (!draft.settled) take_smallest_algorithms(step_, draft);
     const Placed least = place_on_device(step_, draft, draft.settled && draft.held, enough_);
     floor_ = {least.peak, name_of_run(step_, draft, least.peak_op)};
