@@ -23,6 +23,14 @@ void Backend::release_host(std::byte* memory, Bytes bytes) noexcept { tide::rele
 
 void Backend::copy(std::byte* to, const std::byte* from, Bytes bytes) { std::memcpy(to, from, bytes.size()); }
 
+std::string Backend::export_memory(std::byte* /*memory*/) {
+  throw Error("the device memory of {} cannot be lent to other processes", name());
+}
+
+std::byte* Backend::open_memory(const std::string& /*text*/) {
+  throw Error("device memory of other processes cannot be had on {}", name());
+}
+
 std::unique_ptr<StepQueue> Backend::make_queue(bool /*record_times*/) { return nullptr; }
 
 }  // namespace tide

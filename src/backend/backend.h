@@ -99,6 +99,13 @@ class Backend {
   [[nodiscard]] virtual std::byte* allocate(Bytes bytes) = 0;
   virtual void release(std::byte* memory, Bytes bytes) noexcept = 0;
 
+  // Device memory of this backend that others on this machine can use: the text by which they open it, in this process
+  // or another. The default is for devices whose memory cannot be had so, and throws an Error.
+  [[nodiscard]] virtual std::string export_memory(std::byte* memory);
+  // What another has exported; closed before it is released there. REQUIRES: the same kind of backend.
+  [[nodiscard]] virtual std::byte* open_memory(const std::string& text);
+  virtual void close_memory(std::byte* /*memory*/) noexcept {}
+
   // What allocate() could have now; nothing where the device's memory is the host's.
   [[nodiscard]] virtual std::optional<Bytes> free_memory() const { return std::nullopt; }
   // What is taken of it by anyone, the device's context and libraries included; likewise.

@@ -1,5 +1,6 @@
 // Which tiers are linked: the ways that copies can go, each with the lane it takes and what it runs over. How fast that
-// is, is a device's to say (Device::bytes_per_second). Nothing goes between device and disk directly.
+// is, is a device's to say (Device::bytes_per_second). What is behind the host is not linked with the device, nor what
+// is beside it with the host.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,14 @@
 
 namespace tide {
 
-enum class Route : std::uint8_t { out, in, spill, fetch };
+enum class Route : std::uint8_t { out, in, spill, fetch, send, receive, push, pull };
 // What copies run over.
-enum class Medium : std::uint8_t { link, disk };
+enum class Medium : std::uint8_t {
+  link,
+  disk,
+  network,  // between ranks; within a machine its memory
+  peer,     // between devices
+};
 
 struct RouteRow {
   Route route;
@@ -25,6 +31,10 @@ inline constexpr std::array kRouteTable{
     RouteRow{Route::in, "in", Tier::host, Tier::device, Lane::in, Medium::link},
     RouteRow{Route::spill, "spill", Tier::host, Tier::disk, Lane::out, Medium::disk},
     RouteRow{Route::fetch, "fetch", Tier::disk, Tier::host, Lane::in, Medium::disk},
+    RouteRow{Route::send, "send", Tier::host, Tier::lent, Lane::out, Medium::network},
+    RouteRow{Route::receive, "receive", Tier::lent, Tier::host, Lane::in, Medium::network},
+    RouteRow{Route::push, "push", Tier::device, Tier::peer, Lane::out, Medium::peer},
+    RouteRow{Route::pull, "pull", Tier::peer, Tier::device, Lane::in, Medium::peer},
 };
 inline constexpr std::size_t kRoutes = kRouteTable.size();
 

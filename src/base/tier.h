@@ -1,5 +1,5 @@
-// Where bytes can live: the tiers of the unified tensor pool, nearest first. A new tier is a row here and the rows of
-// its links in route.h.
+// Where bytes can live: the tiers of the unified tensor pool, the device first and behind it the host. A new tier is a
+// row here, at the end, and the rows of its links in route.h.
 #pragma once
 
 #include <array>
@@ -8,7 +8,13 @@
 
 namespace tide {
 
-enum class Tier : std::uint8_t { device, host, disk };
+enum class Tier : std::uint8_t {
+  device,
+  host,
+  disk,
+  lent,  // host memory of another rank, on this machine or another
+  peer,  // device memory of another rank on this machine
+};
 
 struct TierRow {
   Tier tier;
@@ -16,9 +22,8 @@ struct TierRow {
   bool only_with_budget;  // there is none where nobody gives it a budget; else no budget means no limit
 };
 inline constexpr std::array kTierTable{
-    TierRow{Tier::device, "device", false},
-    TierRow{Tier::host, "host", false},
-    TierRow{Tier::disk, "disk", true},
+    TierRow{Tier::device, "device", false}, TierRow{Tier::host, "host", false}, TierRow{Tier::disk, "disk", true},
+    TierRow{Tier::lent, "lent", true},      TierRow{Tier::peer, "peer", true},
 };
 inline constexpr std::size_t kTiers = kTierTable.size();
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include "base/size_text.h"
+#include "cli/link_rate.h"
 #include "cluster/launch.h"
 #include "train/watched.h"
 
@@ -95,6 +97,13 @@ void RankArguments::add_to(CLI::App& app) {
                  "What each rank keeps only a part of: none, optimizer (its state), or parameters (and its state)")
       ->capture_default_str();
   app.add_option("--least-to-shard", least_to_shard, "Smaller parameters stay whole on each rank all the same (64KiB)");
+  app.add_option("--lend", lend,
+                 "Host memory that a rank lends to the ranks that lend none: 8GiB, or with ranks, 0:8GiB,3:1GiB");
+  app.add_option("--lend-rate", lend_rate,
+                 "How fast memory of other ranks is taken for, such as 3GB/s (5GB/s; 1GB/s from other machines)");
+  app.add_option("--lend-device", lend_device,
+                 "Device memory that a rank lends to others on its machine, in the same words");
+  app.add_option("--peer-rate", peer_rate, "How fast device memory of other ranks is taken for (as the link)");
   app.add_option("--hang-timeout", hang_timeout,
                  "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
       ->capture_default_str();
@@ -140,8 +149,30 @@ void Ranks::take_gpu() const {
   ::setenv("CUDA_VISIBLE_DEVICES", gpus[static_cast<std::size_t>(local.index % available)].c_str(), 1);
 }
 
+Bytes Ranks::lent(std::string_view option, const std::string& words) const {
+  Bytes sum;
+  std::istringstream list(words);
+  for (std::string text; std::getline(list, text, ',');) {
+    const std::size_t colon = text.find(':');
+    if (colon != std::string::npos) {
+      int rank = -1;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + colon, rank);
+      if (error != std::errc() || end != text.data() + colon || rank < 0 || rank >= count())
+        throw Error("{} '{}' names no rank; there are 0 to {}", option, text, count() - 1);
+      if (rank != communicator_->rank()) continue;
+      text.erase(0, colon + 1);
+    }
+    sum += parse_size(text);
+  }
+  return sum;
+}
+
 RankSettings Ranks::settings() const {
   RankSettings settings;
+  settings.lend = lent("--lend", arguments_.lend);
+  settings.lend_device = lent("--lend-device", arguments_.lend_device);
+  if (!arguments_.peer_rate.empty()) settings.peer_bytes_per_second = parse_link_rate(arguments_.peer_rate);
+  if (!arguments_.lend_rate.empty()) settings.lent_bytes_per_second = parse_link_rate(arguments_.lend_rate);
   settings.leaves = arguments_.leaves;
   settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;
   if (count() == 1) return settings;
@@ -178,6 +209,13 @@ double Ranks::largest(double own) {
   double most = own;
   for (const std::string& text : watched_->gather(fmt::format("{}", own))) most = std::max(most, std::stod(text));
   return most;
+}
+
+Bytes Ranks::sum(Bytes own) {
+  if (count() == 1) return own;
+  Bytes all;
+  for (const std::string& text : watched_->gather(std::to_string(own.count()))) all += Bytes(std::stoll(text));
+  return all;
 }
 
 void Ranks::fail(const std::string& reason, int exit_code) {

@@ -18,6 +18,7 @@ struct RankArguments {
   bool share_devices = false;
   bool sync_batch_norm = false;
   std::int64_t leaves = 0;  // of a fixed order; 0: none
+  std::string lend, lend_rate, lend_device, peer_rate;
   double hang_timeout = WatchOptions{}.hang;
   void add_to(CLI::App& app);
 };
@@ -48,6 +49,7 @@ class Ranks {
   void require_same(const std::vector<Fact>& facts);
   // Of all ranks.
   [[nodiscard]] double largest(double own);
+  [[nodiscard]] Bytes sum(Bytes own);
 
   // This rank cannot go on: with several ranks all end with that code, and one says why. Returns where there is one.
   void fail(const std::string& reason, int exit_code);
@@ -55,6 +57,9 @@ class Ranks {
   void finish();
 
  private:
+  // What this rank lends, by the words behind an option.
+  [[nodiscard]] Bytes lent(std::string_view option, const std::string& words) const;
+
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

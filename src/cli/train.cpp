@@ -143,10 +143,15 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
   if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
   fmt::print(
-      out, "planned peak {}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
+      out, "planned peak {}{}{}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
       memory ? fmt::format(" of {}", format_size(*memory)) : "",
       session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
-      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+      session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())),
+      session.borrowed_bytes().is_zero() ? ""
+                                         : fmt::format(", {} of other ranks", format_size(session.borrowed_bytes())),
+      session.borrowed_device_bytes().is_zero()
+          ? ""
+          : fmt::format(", {} of other devices", format_size(session.borrowed_device_bytes())));
   fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
 }
 
@@ -155,16 +160,31 @@ double images_per_second(const Job& job, const TrainingReport& report) {
   return report.step_seconds > 0 ? samples / report.step_seconds : 0;
 }
 
-// The largest over all ranks, which all ask for it.
+// Over all ranks, which all ask for it.
 struct Peaks {
-  Bytes planned, measured;
+  Bytes planned, measured;  // the largest
+  // Sums: of the memory that changed hands, and of what moves there and back in a step.
+  Bytes lent, borrowed, sent_to_lenders, got_from_lenders;
+  Bytes lent_device, borrowed_device, pushed_to_lenders, pulled_from_lenders;
 };
 
 Peaks peaks_of(const Job& job) {
   const auto largest = [&](Bytes own) {
     return Bytes(static_cast<std::int64_t>(job.ranks.largest(static_cast<double>(own.count()))));
   };
-  return {largest(job.summary.peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
+  const auto sum = [&](Bytes own) { return job.ranks.sum(own); };
+  const Session& session = job.session;
+  const Executor& executor = job.session.executor(job.full);
+  return {.planned = largest(job.summary.peak[Tier::device]),
+          .measured = largest(executor.high_water()),
+          .lent = sum(session.lent_bytes()),
+          .borrowed = sum(session.borrowed_bytes()),
+          .sent_to_lenders = sum(executor.sent()),
+          .got_from_lenders = sum(executor.received()),
+          .lent_device = sum(session.lent_device_bytes()),
+          .borrowed_device = sum(session.borrowed_device_bytes()),
+          .pushed_to_lenders = sum(executor.pushed()),
+          .pulled_from_lenders = sum(executor.pulled())};
 }
 
 void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks, std::uint64_t weights) {
@@ -185,7 +205,17 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
       {"recomputed_tasks", job.summary.recomputed_tasks},
       {"sub_batch", sub_batch_of(job.plan)},
       {"numerics", numerics_name(job.plan.numerics)}};
-  if (job.ranks.count() > 1) result["ranks"] = job.ranks.count();
+  if (job.ranks.count() > 1) {
+    result["ranks"] = job.ranks.count();
+    result["lent_bytes"] = peaks.lent.count();
+    result["borrowed_bytes"] = peaks.borrowed.count();
+    result["sent_to_lenders_bytes"] = peaks.sent_to_lenders.count();
+    result["got_from_lenders_bytes"] = peaks.got_from_lenders.count();
+    result["lent_device_bytes"] = peaks.lent_device.count();
+    result["borrowed_device_bytes"] = peaks.borrowed_device.count();
+    result["pushed_to_lenders_bytes"] = peaks.pushed_to_lenders.count();
+    result["pulled_from_lenders_bytes"] = peaks.pulled_from_lenders.count();
+  }
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();
   fmt::print("{}\n", result.dump(2));
@@ -247,6 +277,7 @@ int finish(const Job& job, const TrainingReport& report) {
     print_json(job, report, peaks, weights);
   else if (is_first)
     print_text(job, report, peaks, weights);
+  job.session.end_loans();
   job.ranks.finish();
   if (!report.interrupted) return kDone;
   if (is_first)

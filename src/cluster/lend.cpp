@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cinttypes>
@@ -36,6 +37,8 @@ std::uint64_t available_bytes() {
     if (std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &kilobytes) == 1) return kilobytes * 1024;
   return std::numeric_limits<std::uint64_t>::max() / 2;
 }
+
+constexpr std::byte kWritten{1};  // what the lender says when it has them
 
 constexpr const char* kFailedLoan = "failed: ";
 
@@ -93,43 +96,48 @@ std::string SharedMemory::text() const {
   return fmt::format("{} {} {} {}", getpid(), descriptor_, found.st_dev, found.st_ino);
 }
 
-Lender::Lender(std::unique_ptr<Communicator> communicator, int borrower, std::unique_ptr<SharedMemory> memory,
-               bool serves)
-    : communicator_(std::move(communicator)), borrower_(borrower), memory_(std::move(memory)) {
-  if (serves) thread_ = std::thread([this] { serve(); });
+Lender::Lender(LoanChannels channels, int borrower, std::unique_ptr<SharedMemory> memory)
+    : channels_(std::move(channels)), borrower_(borrower), memory_(std::move(memory)) {
+  for (Communicator* const channel : {channels_.writes.get(), channels_.reads.get()})
+    if (channel != nullptr) threads_.emplace_back([this, channel] { serve(*channel); });
 }
 
 Lender::~Lender() {
-  if (!thread_.joinable()) return;
-  if (std::uncaught_exceptions() > 0) communicator_->interrupt();
-  thread_.join();
+  if (!threads_.empty() && std::uncaught_exceptions() > 0) channels_.writes->interrupt();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-void Lender::serve() {
+void Lender::serve(Communicator& channel) {
   try {
     for (LoanRequest request;;) {
-      communicator_->exchange(borrower_, {}, std::as_writable_bytes(std::span(&request, 1)));
+      channel.exchange(borrower_, {}, std::as_writable_bytes(std::span(&request, 1)));
       if (request.what == LoanRequest::What::end) return;
       const std::span<std::byte> part =
           std::span(memory_->data(), memory_->bytes()).subspan(request.offset, request.bytes);
-      if (request.what == LoanRequest::What::write)
-        communicator_->exchange(borrower_, {}, part);
-      else
-        communicator_->exchange(borrower_, part, {});
+      if (request.what == LoanRequest::What::write) {
+        channel.exchange(borrower_, {}, part);
+        channel.exchange(borrower_, std::span(&kWritten, 1), {});
+      } else {
+        channel.exchange(borrower_, part, {});
+      }
     }
   } catch (const Error&) {
     // The job has been given up, or the borrower notices the same.
   }
 }
 
-Borrower::Borrower(std::unique_ptr<Communicator> communicator, int lender, std::size_t bytes,
-                   std::unique_ptr<SharedMemory> memory)
-    : communicator_(std::move(communicator)), lender_(lender), bytes_(bytes), memory_(std::move(memory)) {}
+Borrower::Borrower(LoanChannels channels, int lender, std::size_t bytes, std::unique_ptr<SharedMemory> memory)
+    : channels_(std::move(channels)), lender_(lender), bytes_(bytes), memory_(std::move(memory)) {}
 
 Borrower::~Borrower() {
   if (memory_) return;
+  end(*channels_.writes);
+  end(*channels_.reads);
+}
+
+void Borrower::end(Communicator& channel) noexcept {
   try {
-    communicator_->exchange(lender_, bytes_of(LoanRequest{}), {});
+    channel.exchange(lender_, bytes_of(LoanRequest{}), {});
   } catch (const Error&) {
     // The job has been given up.
   }
@@ -147,8 +155,11 @@ void Borrower::write(std::size_t offset, std::span<const std::byte> values) {
     std::memcpy(memory_->data() + offset, values.data(), values.size());
     return;
   }
-  communicator_->exchange(lender_, bytes_of({LoanRequest::What::write, offset, values.size()}), {});
-  communicator_->exchange(lender_, values, {});
+  channels_.writes->exchange(lender_, bytes_of({LoanRequest::What::write, offset, values.size()}), {});
+  channels_.writes->exchange(lender_, values, {});
+  // Bytes that are on their way are not there yet, and what is read comes by the other channel.
+  std::byte written{};
+  channels_.writes->exchange(lender_, {}, std::span(&written, 1));
 }
 
 void Borrower::read(std::size_t offset, std::span<std::byte> values) {
@@ -158,8 +169,107 @@ void Borrower::read(std::size_t offset, std::span<std::byte> values) {
     std::memcpy(values.data(), memory_->data() + offset, values.size());
     return;
   }
-  communicator_->exchange(lender_, bytes_of({LoanRequest::What::read, offset, values.size()}), {});
-  communicator_->exchange(lender_, {}, values);
+  channels_.reads->exchange(lender_, bytes_of({LoanRequest::What::read, offset, values.size()}), {});
+  channels_.reads->exchange(lender_, {}, values);
+}
+
+template <typename Move>
+void BorrowedMemory::each_part(Bytes offset, Bytes bytes, const Move& move) const {
+  std::size_t first = offset.size(), left = bytes.size(), done = 0;
+  for (const std::unique_ptr<Borrower>& borrower : loans_.borrowed) {
+    if (first >= borrower->bytes()) {
+      first -= borrower->bytes();
+      continue;
+    }
+    const std::size_t part = std::min(left, borrower->bytes() - first);
+    move(*borrower, first, done, part);
+    first = 0;
+    done += part;
+    left -= part;
+    if (left == 0) return;
+  }
+  if (left > 0)
+    throw Error("bytes {} to {} are not in loans of {}", offset.count(), (offset + bytes).count(), size().count());
+}
+
+void BorrowedMemory::read(Bytes offset, std::byte* to, Bytes bytes) {
+  each_part(offset, bytes, [&](Borrower& borrower, std::size_t first, std::size_t done, std::size_t part) {
+    borrower.read(first, std::span(to + done, part));
+  });
+}
+
+void BorrowedMemory::write(Bytes offset, const std::byte* from, Bytes bytes) {
+  each_part(offset, bytes, [&](Borrower& borrower, std::size_t first, std::size_t done, std::size_t part) {
+    borrower.write(first, std::span(from + done, part));
+  });
+}
+
+Bytes BorrowedMemory::size() const {
+  Bytes sum;
+  for (const std::unique_ptr<Borrower>& borrower : loans_.borrowed)
+    sum += Bytes(static_cast<std::int64_t>(borrower->bytes()));
+  return sum;
+}
+
+std::vector<Loan> share_out_loans(std::span<const Bytes> offered) {
+  Bytes all;
+  std::int64_t borrowers = 0;
+  for (const Bytes bytes : offered) {
+    all += bytes;
+    borrowers += bytes.is_zero() ? 1 : 0;
+  }
+  std::vector<Loan> loans;
+  if (borrowers == 0) return loans;
+  const std::size_t part = Bytes(all.count() / borrowers / kAlignment * kAlignment).size();
+  std::size_t lender = 0, left = offered[0].size();
+  for (std::size_t rank = 0; rank < offered.size(); ++rank)
+    for (std::size_t wanted = offered[rank].is_zero() ? part : 0; wanted > 0;) {
+      while (left == 0) left = offered[++lender].size();
+      const std::size_t taken = std::min(wanted, left);
+      loans.push_back({static_cast<int>(lender), static_cast<int>(rank), taken});
+      wanted -= taken;
+      left -= taken;
+    }
+  return loans;
+}
+
+std::vector<Loan> pair_loans(std::span<const Bytes> offered, std::span<const std::string> hosts) {
+  std::vector<Loan> loans;
+  std::vector<std::int64_t> borrowers(offered.size(), 0);  // by lender
+  for (std::size_t rank = 0; rank < offered.size(); ++rank) {
+    if (!offered[rank].is_zero()) continue;
+    // By the number of those before it on its machine.
+    std::vector<std::size_t> lenders;
+    std::size_t before = 0;
+    for (std::size_t other = 0; other < offered.size(); ++other) {
+      if (hosts[other] != hosts[rank]) continue;
+      if (!offered[other].is_zero()) lenders.push_back(other);
+      if (offered[other].is_zero() && other < rank) ++before;
+    }
+    if (lenders.empty()) continue;
+    const std::size_t lender = lenders[before % lenders.size()];
+    ++borrowers[lender];
+    loans.push_back({static_cast<int>(lender), static_cast<int>(rank), 0});
+  }
+  for (Loan& loan : loans) {
+    const auto lender = static_cast<std::size_t>(loan.lender);
+    loan.bytes = Bytes(offered[lender].count() / borrowers[lender] / kAlignment * kAlignment).size();
+  }
+  std::erase_if(loans, [](const Loan& loan) { return loan.bytes == 0; });
+  return loans;
+}
+
+std::vector<Loan> cut_loans(std::span<const Loan> loans, std::span<const Bytes> needed) {
+  std::vector<std::size_t> left;
+  for (const Bytes bytes : needed) left.push_back(bytes.size());
+  std::vector<Loan> cut;
+  for (Loan loan : loans) {
+    std::size_t& wanted = left[static_cast<std::size_t>(loan.borrower)];
+    loan.bytes = std::min(loan.bytes, wanted);
+    wanted -= loan.bytes;
+    if (loan.bytes > 0) cut.push_back(loan);
+  }
+  return cut;
 }
 
 Loans make_loans(Communicator& communicator, std::span<const Loan> loans) {
@@ -189,12 +299,16 @@ Loans make_loans(Communicator& communicator, std::span<const Loan> loans) {
       }
     }
     is_shared = communicator.gather(is_shared ? "shared" : "")[static_cast<std::size_t>(loan.borrower)] == "shared";
-    std::unique_ptr<Communicator> between = is_shared ? nullptr : communicator.duplicate();
+    LoanChannels channels;
+    if (!is_shared) {
+      channels.writes = communicator.duplicate();
+      channels.reads = communicator.duplicate();
+    }
     if (own == loan.lender)
-      made.lent.push_back(std::make_unique<Lender>(std::move(between), loan.borrower, std::move(memory), !is_shared));
+      made.lent.push_back(std::make_unique<Lender>(std::move(channels), loan.borrower, std::move(memory)));
     if (own == loan.borrower)
       made.borrowed.push_back(
-          std::make_unique<Borrower>(std::move(between), loan.lender, loan.bytes, std::move(memory)));
+          std::make_unique<Borrower>(std::move(channels), loan.lender, loan.bytes, std::move(memory)));
   }
   return made;
 }

@@ -39,6 +39,8 @@ double Device::bytes_per_second(Medium medium) const {
   switch (medium) {
     case Medium::link: return link_bytes_per_second;
     case Medium::disk: return disk_bytes_per_second;
+    case Medium::network: return network_bytes_per_second;
+    case Medium::peer: return peer_bytes_per_second > 0 ? peer_bytes_per_second : link_bytes_per_second;
   }
   return 0;
 }

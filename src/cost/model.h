@@ -17,6 +17,10 @@ class CostModel {
   [[nodiscard]] virtual double copy_seconds(Bytes bytes, Tier from, Tier to) const = 0;
 };
 
+// Of copies to host memory that another rank lends, each way: within a machine, where they go through its memory twice;
+// and between machines, unless somebody knows better (10 Gbit/s).
+inline constexpr double kSharedBytesPerSecond = 5e9, kNetworkBytesPerSecond = 1e9;
+
 // A device as a few rates. A catalogue of real ones is in devices.h.
 struct Device {
   std::string name;
@@ -25,6 +29,8 @@ struct Device {
   double launch_seconds = 0;         // per task
   double link_bytes_per_second = 0;  // to host memory, each way
   double disk_bytes_per_second = 0;
+  double network_bytes_per_second = kSharedBytesPerSecond;  // to memory that another rank lends, each way
+  double peer_bytes_per_second = 0;                         // to memory of another device, each way; 0: as the link
   double reduce_bytes_per_second = 0;  // to other devices, for sums over ranks, each way; 0: as the link
   // Outside matrix units, where the device has such; 0: as flops_per_second.
   double fp32_flops_per_second = 0;

@@ -105,7 +105,10 @@ double ProfileModel::task_seconds(const Step& step, TaskId task, std::size_t alg
 }
 
 double ProfileModel::copy_seconds(Bytes bytes, Tier from, Tier to) const {
-  if (from == Tier::disk || to == Tier::disk) return otherwise_.copy_seconds(bytes, from, to);
+  const std::optional<Route> route = find_route(from, to);
+  // Devices are taken to be as far from each other as from the host, until somebody knows better (MediumSpeed).
+  const bool is_known = route && (row_of(*route).medium == Medium::link || row_of(*route).medium == Medium::peer);
+  if (!is_known) return otherwise_.copy_seconds(bytes, from, to);
   const LinkSpeed& link = to == Tier::device ? profiles_.front().in : profiles_.front().out;
   double speed = link.bytes_per_second;
   if (link_bytes_per_second_ > 0) speed = std::min(speed, link_bytes_per_second_);

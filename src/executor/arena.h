@@ -9,7 +9,7 @@ namespace tide {
 
 class Arena {
  public:
-  // Throws an Error that states the size where there is not so much. REQUIRES: not Tier::disk.
+  // Throws an Error that states the size where there is not so much. REQUIRES: Tier::device or Tier::host.
   Arena(Backend& backend, Bytes size, Tier tier = Tier::device);
   ~Arena();
   Arena(const Arena&) = delete;

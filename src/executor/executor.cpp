@@ -47,7 +47,8 @@ Executor::Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const
   // What rests in host memory does so from phase to phase.
   const Bytes host = host_top(plan);
   if (tiers.host == nullptr && !host.is_zero()) own_host_ = std::make_unique<Arena>(backend, host, Tier::host);
-  const Tiers shared(tiers.device, own_host_ ? own_host_.get() : tiers.host, tiers.disk);
+  Tiers shared = tiers;
+  if (own_host_) shared.host = own_host_.get();
   for (const Phase& phase : plan.phases) {
     ExecutorOptions of_phase = options;
     if (!sends_ahead(plan, phase)) of_phase.input_ahead = {};

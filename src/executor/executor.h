@@ -59,6 +59,12 @@ class Executor {
   // Of the last run, between host and disk.
   [[nodiscard]] Bytes spilled() const { return total(&PhaseExecutor::spilled); }
   [[nodiscard]] Bytes fetched() const { return total(&PhaseExecutor::fetched); }
+  // Of the last run, between host and what other ranks lend.
+  [[nodiscard]] Bytes sent() const { return total(&PhaseExecutor::sent); }
+  [[nodiscard]] Bytes received() const { return total(&PhaseExecutor::received); }
+  // Of the last run, between this device and another's memory.
+  [[nodiscard]] Bytes pushed() const { return total(&PhaseExecutor::pushed); }
+  [[nodiscard]] Bytes pulled() const { return total(&PhaseExecutor::pulled); }
 
  protected:
   Executor(const Plan& plan, Backend& backend, const Tiers& tiers, const ExecutorOptions& options);

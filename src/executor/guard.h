@@ -18,7 +18,7 @@ namespace tide {
 
 class Guard {
  public:
-  // Addresses by residency (null on disk, where nothing is watched) and by op.
+  // Addresses by residency (null in a store, where nothing is watched) and by op.
   Guard(const Phase& phase, std::vector<std::byte*> residencies, std::vector<std::byte*> workspaces);
 
   void begin_step();

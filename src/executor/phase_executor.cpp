@@ -54,12 +54,11 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
     guard_ = std::make_unique<Guard>(*phase_, std::move(stays), std::move(workspaces));
   }
   if (record_) timeline_.spans.resize(ops_.size());
-  const bool uses_disk = std::any_of(phase_->ops.begin(), phase_->ops.end(),
-                                     [](const Op& op) { return op.is_copy() && op.copy().to == Tier::disk; });
+  const bool uses_stores = std::ranges::any_of(ops_, [](const Prepared& op) { return op.store != nullptr; });
   const bool calls_others =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane == Lane::reduce; });
   const bool records = !calls_others || collectives_->records();
-  if (!guard_ && !uses_disk && records && options.link_bytes_per_second <= 0) record_step();
+  if (!guard_ && !uses_stores && records && options.link_bytes_per_second <= 0) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
@@ -88,18 +87,28 @@ void PhaseExecutor::find_memory(const Tiers& tiers) {
   if (host_ != nullptr && host > host_->size())
     throw Error("the plan needs {} bytes of host memory, the arena has {}", host.count(), host_->size().count());
 
-  const Bytes disk = needed[Tier::disk];
-  disk_ = tiers.disk;
-  if (!disk.is_zero() && disk_ == nullptr)
-    throw Error("the plan needs {} bytes of disk and was given no spill file; plan with more host memory",
-                disk.count());
-  if (!disk.is_zero() && disk > disk_->size())
-    throw Error("the plan needs {} bytes of disk, the spill file has {}", disk.count(), disk_->size().count());
+  peer_ = tiers.peer;
+  if (needed[Tier::peer].size() > peer_.size())
+    throw Error("the plan needs {} bytes of another device's memory, there are {}", needed[Tier::peer].count(),
+                peer_.size());
+
+  stores_ = tiers.stores;
+  for (const TierRow& row : kTierTable) {
+    if (find_route(row.tier, Tier::device) || row.tier == Tier::device || needed[row.tier].is_zero()) continue;
+    const Store* const store = stores_[row.tier];
+    if (store == nullptr)
+      throw Error("the plan needs {} bytes of {} memory and was given none; plan with more host memory",
+                  needed[row.tier].count(), row.name);
+    if (needed[row.tier] > store->size())
+      throw Error("the plan needs {} bytes of {} memory, there are {}", needed[row.tier].count(), row.name,
+                  store->size().count());
+  }
 }
 
 std::byte* PhaseExecutor::locate(Tier tier, Bytes address) const {
-  if (tier == Tier::disk) return nullptr;
-  return tier == Tier::device ? arena_.at(address) : host_->at(address);
+  if (tier == Tier::device) return arena_.at(address);
+  if (tier == Tier::peer) return peer_.data() + address.size();
+  return tier == Tier::host ? host_->at(address) : nullptr;
 }
 
 void PhaseExecutor::prepare() {
@@ -165,7 +174,11 @@ void PhaseExecutor::prepare_copy(const Copy& copy, const PerTier<std::vector<Byt
   prepared.copy_bytes = phase_->step->storage(copy.storage).bytes;
   prepared.copy_from = locate(copy.from, address(copy.from));
   prepared.copy_to = locate(copy.to, address(copy.to));
-  prepared.file_offset = address(Tier::disk);
+  for (const Tier tier : {copy.from, copy.to})
+    if (stores_[tier] != nullptr) {
+      prepared.store = stores_[tier];
+      prepared.store_offset = address(tier);
+    }
   prepared.route = find_route(copy.from, copy.to).value();
 }
 
@@ -214,12 +227,14 @@ void PhaseExecutor::record_step() {
 }
 
 void PhaseExecutor::move(const Prepared& op) {
-  switch (op.route) {
-    case Route::out:
-    case Route::in: return link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
-    case Route::spill: return disk_->write(op.file_offset, op.copy_from, op.copy_bytes);
-    case Route::fetch: return disk_->read(op.file_offset, op.copy_to, op.copy_bytes);
-  }
+  if (row_of(op.route).medium == Medium::peer)
+    backend_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+  else if (op.store == nullptr)
+    link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+  else if (op.copy_from != nullptr)
+    op.store->write(op.store_offset, op.copy_from, op.copy_bytes);
+  else
+    op.store->read(op.store_offset, op.copy_to, op.copy_bytes);
 }
 
 void PhaseExecutor::run_op(std::size_t index) {

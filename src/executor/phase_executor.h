@@ -10,7 +10,7 @@
 // On a backend that records steps (StepQueue) the whole phase is recorded at construction and
 // launched as one. That leaves no moment between ops at which the host could do something: the
 // guard is ignored, as on any backend whose memory the host cannot address, and a plan with a
-// disk tier or a slowed-down link runs op by op through the lanes instead.
+// tier behind the host or a slowed-down link runs op by op through the lanes instead.
 //
 // Not thread safe: one step at a time.
 #pragma once
@@ -22,13 +22,13 @@
 
 #include "backend/collectives.h"
 #include "base/stopwatch.h"
+#include "base/store.h"
 #include "executor/arena.h"
 #include "executor/guard.h"
 #include "executor/lanes.h"
 #include "executor/link.h"
 #include "executor/op_observer.h"
 #include "executor/staging.h"
-#include "memory/spill_file.h"
 #include "plan/plan.h"
 #include "plan/timeline.h"
 
@@ -58,11 +58,15 @@ struct ExecutorOptions {
 // The memory of a job, shared by its step variants. Without a host arena make_executor()
 // allocates what the plan needs.
 struct Tiers {
-  Tiers(Arena& device_memory, Arena* host_memory = nullptr, SpillFile* spill_file = nullptr)
-      : device(device_memory), host(host_memory), disk(spill_file) {}
+  Tiers(Arena& device_memory, Arena* host_memory = nullptr, Store* disk = nullptr, Store* lent = nullptr)
+      : device(device_memory), host(host_memory) {
+    stores[Tier::disk] = disk;
+    stores[Tier::lent] = lent;
+  }
   Arena& device;
   Arena* host;
-  SpillFile* disk;
+  PerTier<Store*> stores;     // of the tiers behind the host
+  std::span<std::byte> peer;  // of another device, where this one reaches it
 };
 
 // Over all loss layers.
@@ -115,6 +119,12 @@ class PhaseExecutor {
   // Of the last run, between host and disk.
   [[nodiscard]] Bytes spilled() const { return total(Route::spill); }
   [[nodiscard]] Bytes fetched() const { return total(Route::fetch); }
+  // Of the last run, between host and what other ranks lend.
+  [[nodiscard]] Bytes sent() const { return total(Route::send); }
+  [[nodiscard]] Bytes received() const { return total(Route::receive); }
+  // Of the last run, between this device and another's memory.
+  [[nodiscard]] Bytes pushed() const { return total(Route::push); }
+  [[nodiscard]] Bytes pulled() const { return total(Route::pull); }
   // Of the last run, with ExecutorOptions::record.
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
 
@@ -123,9 +133,10 @@ class PhaseExecutor {
     Kernel kernel;                    // run; empty: a copy
     std::uint32_t first_address = 0;  // of its operands in addresses_
     std::byte* workspace = nullptr;
-    const std::byte* copy_from = nullptr;  // copy; null on disk
+    const std::byte* copy_from = nullptr;  // copy; null in a store
     std::byte* copy_to = nullptr;
-    Bytes file_offset;
+    Store* store = nullptr;  // that it copies from or to
+    Bytes store_offset;
     Bytes copy_bytes;
     Route route = Route::out;
     Lane lane = Lane::compute;
@@ -149,7 +160,7 @@ class PhaseExecutor {
   void find_memory(const Tiers& tiers);
   void prepare();
   void prepare_copy(const Copy& copy, const PerTier<std::vector<Bytes>>& current, Prepared& prepared) const;
-  // Null on disk.
+  // Null in a store.
   [[nodiscard]] std::byte* locate(Tier tier, Bytes address) const;
   [[nodiscard]] std::byte* entry_address(StorageId storage) const;
   // Where the host finds a storage between steps: its copy in staging, where there is one.
@@ -168,7 +179,8 @@ class PhaseExecutor {
   const Phase* phase_;
   Link link_;
   Arena* host_ = nullptr;  // null: the plan needs none
-  SpillFile* disk_ = nullptr;
+  PerTier<Store*> stores_;
+  std::span<std::byte> peer_;
   std::vector<Prepared> ops_;
   std::vector<std::byte*> addresses_;
   std::vector<std::byte*> entry_;  // by storage: its address between steps, or null

@@ -103,8 +103,9 @@ json write_budgets(const PerTier<std::optional<Bytes>>& budgets) {
 PerTier<std::optional<Bytes>> read_budgets(const json& source) {
   PerTier<std::optional<Bytes>> budgets;
   for (const TierRow& row : kTierTable)
-    if (const json& value = source.at(std::string(row.name)); !value.is_null())
-      budgets[row.tier] = Bytes(value.get<std::int64_t>());
+    // Plans of earlier versions do not know all tiers.
+    if (const auto value = source.find(row.name); value != source.end() && !value->is_null())
+      budgets[row.tier] = Bytes(value->get<std::int64_t>());
   return budgets;
 }
 

@@ -10,7 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "cluster/lend.h"
+#include "executor/device_loans.h"
 #include "executor/executor.h"
+#include "memory/spill_file.h"
 #include "plan/summary.h"
 #include "planner/policy.h"
 #include "train/dataset.h"
@@ -63,11 +66,20 @@ class Session {
   [[nodiscard]] const Target& target() const { return *target_; }
   [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }
   [[nodiscard]] Executor& executor(const StepVariant& variant) { return *find(variant).executor; }
-  [[nodiscard]] const CostModel& cost() const { return target_->cost(); }
+  [[nodiscard]] const CostModel& cost() const { return costs_.empty() ? target_->cost() : *costs_.back(); }
   // Memory taken, by tier; host and disk are none where no plan moves anything there.
   [[nodiscard]] Bytes arena_bytes() const { return arena_->size(); }
   [[nodiscard]] Bytes host_bytes() const { return host_ ? host_->size() : Bytes(); }
   [[nodiscard]] Bytes disk_bytes() const { return disk_ ? disk_->size() : Bytes(); }
+  // What this rank has of others, and others of it.
+  [[nodiscard]] Bytes borrowed_bytes() const { return lent_ ? lent_->size() : Bytes(); }
+  [[nodiscard]] Bytes lent_bytes() const { return lent_bytes_[Tier::lent]; }
+  // The same of device memory.
+  [[nodiscard]] Bytes borrowed_device_bytes() const { return Bytes(static_cast<std::int64_t>(peer().size())); }
+  [[nodiscard]] Bytes lent_device_bytes() const { return lent_bytes_[Tier::peer]; }
+  // For all ranks, behind their last step: whoever borrows gives back, whoever lends waits for that. Without it the
+  // destructor does so; it has to be done while the ranks can still talk.
+  void end_loans();
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
   [[nodiscard]] const RankSettings& ranks() const { return options_.ranks; }
 
@@ -138,15 +150,31 @@ class Session {
   // The one that is planned first.
   [[nodiscard]] StepVariant lead_of(const std::vector<StepVariant>& variants) const;
   [[nodiscard]] std::unique_ptr<Collectives> make_collectives();
+  // What other ranks lend becomes a tier to plan with.
+  void offer_loans();
+  // For all ranks: takes of it what its plans need.
+  void take_loans(const PerTier<Bytes>& needed);
+  // Of a tier that is lent: what `offered` has for this rank is its budget, with the speed of `medium`.
+  void take_offer(const std::vector<Loan>& offered, Tier tier, Medium medium, double bytes_per_second);
+  [[nodiscard]] std::vector<Loan> cut(const std::vector<Loan>& offered, Tier tier, Bytes needed);
+  [[nodiscard]] std::span<std::byte> peer() const {
+    return device_loans_ ? device_loans_->borrowed() : std::span<std::byte>();
+  }
   // Memory for the largest variant, and an executor for each.
   void allocate();
 
   NetworkPtr network_;
   SessionOptions options_;
   std::unique_ptr<Target> target_;
+  std::vector<std::unique_ptr<CostModel>> costs_;  // one over another and the target's, where more is known
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
   std::unique_ptr<SpillFile> disk_;
+  std::vector<Loan> offered_, offered_devices_;  // among all ranks
+  Loans loans_;
+  std::unique_ptr<BorrowedMemory> lent_;       // of loans_; null: there are none
+  std::unique_ptr<DeviceLoans> device_loans_;  // null: there are none
+  PerTier<Bytes> lent_bytes_;
   std::unique_ptr<Collectives> collectives_;  // null: there is one rank
   std::map<StepVariant, Planned> variants_;
   // It decides for all where parameters rest: the one whose plan is given, else the largest.

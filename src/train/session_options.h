@@ -42,6 +42,13 @@ struct RankSettings {
   // Above 0, a power of two: the samples of all ranks are cut into so many equal leaves, and sums over samples follow
   // one binary tree over them, so that any number of ranks that divides it gives the same bits. Has sync_batch_norm.
   std::int64_t leaves = 0;
+  // Host memory that this rank lends to those that lend none, which then have a tier of it (share_out_loans()).
+  Bytes lend = {};
+  // Device memory that it lends to those on its machine that lend none (pair_loans()).
+  Bytes lend_device = {};
+  // Above 0: how fast the two are taken for, each way. Else host memory as within a machine, or as over a plain network
+  // where a lender is on another; and device memory as the link to the host.
+  double lent_bytes_per_second = 0, peer_bytes_per_second = 0;
 
   [[nodiscard]] int count() const { return communicator != nullptr ? communicator->size() : 1; }
   // RankOptions::parts; a global batch is a multiple of them.

@@ -2,6 +2,7 @@
 
 models   1, 2 and 4 ranks give one model: the same bits in a fixed order, nearly the same without
 kills    a rank is killed at random moments; what is resumed each time ends with the model of a job that nobody hurt
+lends    a rank trains with host memory of another to the same weights
 words    what ranks refuse, in one line; what they say where one is asked to stop
 """
 import json
@@ -49,6 +50,35 @@ def models():
         assert part["peak_bytes"] < whole["peak_bytes"], (part, whole)
     first = [trained(ranks, 32, "--steps", "1", "--sync-batch-norm")["loss"] for ranks in (1, 2, 4)]
     assert max(first) - min(first) < 1e-5, first
+
+
+def lends():
+    """One rank lends host memory to another: the same weights, and what is lent is what is borrowed."""
+    fixed = ["--fixed-order", "--steps", "20"]
+    alone = trained(1, 32, *fixed)
+    little = ["--memory", "420KiB", "--host-memory", "300KiB"]
+    job = [TIDE, *JOB, *fixed, "--batch", "16"]
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    for first, second in ((["--lend", "8MiB"], little), (little, ["--lend", "8MiB"])):
+        command = ["mpirun", "--bind-to", "none", "-n", "1", *job, *first, ":", "-n", "1", *job, *second]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **allowed})
+        assert result.returncode == 0, result.stderr
+        check_loan(json.loads(result.stdout), alone)
+    # Device memory, which on the cpu is host memory too.
+    together = trained(2, 32, *fixed, "--memory", "420KiB", "--lend-device", "1:8MiB", "--peer-rate", "20GB/s")
+    assert together["weights_hash"] == alone["weights_hash"], (together, alone)
+    assert 0 < together["lent_device_bytes"] == together["borrowed_device_bytes"], together
+    assert 0 < together["pushed_to_lenders_bytes"] <= together["pulled_from_lenders_bytes"], together
+    # All are told the same: the one that lends has a disk instead.
+    with tempfile.TemporaryDirectory() as folder:
+        check_loan(trained(2, 32, *fixed, *little, "--lend", "0:8MiB", "--spill", folder), alone)
+
+
+def check_loan(together, alone):
+    assert together["weights_hash"] == alone["weights_hash"], (together, alone)
+    assert 0 < together["lent_bytes"] == together["borrowed_bytes"] <= 8 << 20, together
+    assert 0 < together["sent_to_lenders_bytes"] <= together["got_from_lenders_bytes"], together
 
 
 def children_of(process):
@@ -128,9 +158,12 @@ def words():
     refused("does not fit", "--memory", "1KiB")
     refused("cannot be read", "--resume", "/nowhere")
     refused("needs --save", "--save-every", "3")
+    refused("'2:1MiB' names no rank; there are 0 to 1", "--lend", "2:1MiB")
+    refused("not a size", "--lend", "0:much")
+    refused("names no rank", "--lend-device", "x:1MiB")
     result = train(2, 4000)
     assert result.returncode == 1 and "larger than the training set" in result.stderr, result
     stops()
 
 
-{"models": models, "kills": kills, "words": words}[WHAT]()
+{"models": models, "lends": lends, "kills": kills, "words": words}[WHAT]()

@@ -7,6 +7,7 @@ test is skipped.
 
 models   a rank on each host trains to the bits of one host
 loans    the hosts lend each other memory
+lends    a rank on one host trains with memory of the other, to the same bits
 cut      the link goes down in the middle of a job: both sides end, each with one line
 """
 import json
@@ -150,6 +151,19 @@ def models(two):
     print(f"models: weights {found['weights_hash']} on one host and on two", flush=True)
 
 
+def lends(two):
+    """Each rank is short of host memory: one has a disk, the other the memory of the first."""
+    job = [TIDE, "train", "digits", "--lr", "0.02", "--json", "--fixed-order", "--steps", "20", "--batch"]
+    alone = subprocess.run([*job, "32"], capture_output=True, text=True, timeout=LONGEST)
+    assert alone.returncode == 0, alone.stderr
+    little = ["--memory", "420KiB", "--host-memory", "300KiB", "--spill", two.folder]
+    for rank in (0, 1):
+        found = json.loads(two.run(*job, "16", *little, "--lend", f"{rank}:8MiB", "--lend-rate", "2GB/s"))
+        assert found["weights_hash"] == json.loads(alone.stdout)["weights_hash"], found
+        assert 0 < found["lent_bytes"] == found["borrowed_bytes"] < found["got_from_lenders_bytes"], found
+        print(f"lends: {found['lent_bytes']} bytes of {NAMES[rank]}, weights {found['weights_hash']}", flush=True)
+
+
 def loans(two):
     text = two.run(MPI_RANKS, "loans")
     for rank, name in enumerate(NAMES):
@@ -221,7 +235,7 @@ def main():
         signal.signal(number, stop_by_signal)
     try:
         with TwoHosts() as two:
-            for show in (models, loans, cut):
+            for show in (models, loans, lends, cut):
                 show(two)
     except PermissionError as error:
         print(f"skipped: no hosts can be made here: {error}")

@@ -215,6 +215,7 @@ std::vector<Damage> damages() {
       {"AddressIsNotAligned", Kind::malformed, [](Offloaded& o) { o.phase().residencies[o.host].address = Bytes(64); }},
       {"CopyOnTheComputeLane", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).lane = Lane::compute; }},
       {"CopyStraightToDisk", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).copy().to = Tier::disk; }},
+      {"CopyStraightToAnotherRank", Kind::malformed, [](Offloaded& o) { op_at(o, o.out).copy().to = Tier::lent; }},
       {"OverTheHostBudget", Kind::over_budget,
        [](Offloaded& o) {
          o.plan.memory[Tier::host] = aligned_bytes(o.phase(), o.phase().residencies[o.host]) - Bytes(1);

@@ -168,8 +168,8 @@ TEST(AllocationFaults, TiersThatAreTooSmall) {
   };
   EXPECT_EQ(error({device, &host, &disk}), "");
   EXPECT_TRUE(contains(error({device, &small_host, &disk}), "bytes of host memory, the arena has"));
-  EXPECT_TRUE(contains(error({device, &host, &small_disk}), "bytes of disk, the spill file has"));
-  EXPECT_TRUE(contains(error({device, &host}), "no spill file"));
+  EXPECT_TRUE(contains(error({device, &host, &small_disk}), "bytes of disk memory, there are"));
+  EXPECT_TRUE(contains(error({device, &host}), "bytes of disk memory and was given none"));
 }
 
 }  // namespace

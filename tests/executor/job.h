@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "executor/executor.h"
 #include "golden/formula.h"
+#include "memory/spill_file.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
@@ -60,13 +61,15 @@ inline constexpr ExecutorOptions kGuarded{.guard = true};
 
 class Job {
  public:
-  Job(Plan plan, Backend& backend, const ExecutorOptions& options = kGuarded, std::unique_ptr<SpillFile> disk = nullptr)
+  Job(Plan plan, Backend& backend, const ExecutorOptions& options = kGuarded, std::unique_ptr<Store> disk = nullptr,
+      std::unique_ptr<Store> lent = nullptr)
       : plan_(std::move(plan)),
         backend_(backend),
         own_(std::make_unique<Arena>(backend, summarize(plan_).peak[Tier::device])),
         arena_(*own_),
         disk_(std::move(disk)),
-        executor_(make_executor(plan_, backend_, Tiers(arena_, nullptr, disk_.get()), options)) {}
+        lent_(std::move(lent)),
+        executor_(make_executor(plan_, backend_, Tiers(arena_, nullptr, disk_.get(), lent_.get()), options)) {}
   // In an arena that other jobs use as well.
   Job(Plan plan, Backend& backend, Arena& arena, const ExecutorOptions& options = kGuarded)
       : plan_(std::move(plan)),
@@ -155,7 +158,7 @@ class Job {
   Backend& backend_;
   std::unique_ptr<Arena> own_;
   Arena& arena_;
-  std::unique_ptr<SpillFile> disk_;
+  std::unique_ptr<Store> disk_, lent_;
   std::unique_ptr<Executor> executor_;
 };
 

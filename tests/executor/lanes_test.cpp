@@ -15,7 +15,7 @@
 namespace tide {
 namespace {
 
-using testing_support::disk_bytes;
+using testing_support::tier_bytes;
 using testing_support::with_offloads;
 using testing_support::with_spills;
 
@@ -25,8 +25,9 @@ Plan random_plan(std::uint32_t seed, const Backend& backend) {
   return test::plan_for(testing_support::random_network(seed), backend, "liveness", options);
 }
 
-std::unique_ptr<SpillFile> spill_for(const Plan& plan) {
-  const Bytes bytes = disk_bytes(plan);
+// Any store does for another rank's memory.
+std::unique_ptr<SpillFile> store_for(const Plan& plan, Tier tier) {
+  const Bytes bytes = tier_bytes(plan, tier);
   return bytes.is_zero() ? nullptr : std::make_unique<SpillFile>(std::filesystem::path(), bytes);
 }
 
@@ -54,56 +55,57 @@ void expect_ordered(const Phase& phase, const Timeline& timeline, std::uint32_t 
   }
 }
 
-struct Bytes4 {
-  Bytes out, in, spilled, fetched;
-  friend bool operator==(const Bytes4&, const Bytes4&) = default;
-};
+PerRoute<Bytes> planned_copies(const Phase& phase) {
+  PerRoute<Bytes> sums;
+  for (const Op& op : phase.ops)
+    if (op.is_copy()) sums[*find_route(op.copy().from, op.copy().to)] += phase.step->storage(op.copy().storage).bytes;
+  return sums;
+}
 
-Bytes4 planned_copies(const Phase& phase) {
-  Bytes4 sums;
-  for (const Op& op : phase.ops) {
-    if (!op.is_copy()) continue;
-    Bytes& sum = op.copy().to == Tier::disk     ? sums.spilled
-                 : op.copy().from == Tier::disk ? sums.fetched
-                 : op.copy().to == Tier::device ? sums.in
-                                                : sums.out;
-    sum += phase.step->storage(op.copy().storage).bytes;
-  }
+PerRoute<Bytes> made_copies(const Executor& executor) {
+  PerRoute<Bytes> sums;
+  sums[Route::out] = executor.copied_out();
+  sums[Route::in] = executor.copied_in();
+  sums[Route::spill] = executor.spilled();
+  sums[Route::fetch] = executor.fetched();
+  sums[Route::send] = executor.sent();
+  sums[Route::receive] = executor.received();
   return sums;
 }
 
 TEST(Lanes, RandomPlansWithCopiesChangeNoBit) {
   test::FaultyBackend backend("reference");
-  int moves = 0, spills = 0;
+  int moves = 0, spills = 0, sends = 0;
   for (std::uint32_t seed = 0; seed < 24; ++seed) {
     const Plan plain = random_plan(seed, backend);
     test::Job unmoved(plain, backend);
     const auto expected = loss_and_hash(unmoved);
     for (std::uint32_t choice = 0; choice < 4; ++choice) {
-      int moved = 0, spilled = 0;
+      int moved = 0, spilled = 0, sent = 0;
       Plan plan = with_offloads(plain, seed + 1000 * choice, choice == 0 ? 100 : 40, moved);
-      if (choice % 2 == 1) plan = with_spills(plan, seed, 60, spilled);
+      if (choice == 1) plan = with_spills(plan, seed, 60, spilled);
+      if (choice == 3) plan = with_spills(plan, seed, 60, sent, Tier::lent);
       ASSERT_EQ(check(plan).size(), 0U) << "seed " << seed << ": " << check(plan).front().text;
       backend.longest_delay_microseconds = choice == 0 ? 0 : 60;
-      test::Job job(plan, backend, kFree, spill_for(plan));
+      test::Job job(plan, backend, kFree, store_for(plan, Tier::disk), store_for(plan, Tier::lent));
       EXPECT_EQ(loss_and_hash(job), expected) << "seed " << seed << ", choice " << choice;
       const Executor& executor = job.executor();
-      EXPECT_EQ((Bytes4{executor.copied_out(), executor.copied_in(), executor.spilled(), executor.fetched()}),
-                planned_copies(plan.phases.front()))
-          << "seed " << seed;
+      EXPECT_EQ(made_copies(executor), planned_copies(plan.phases.front())) << "seed " << seed;
       EXPECT_EQ(executor.high_water(), summarize(plan).peak[Tier::device]) << "seed " << seed;
       expect_ordered(plan.phases.front(), executor.timeline(), seed);
       // And on one thread, with the guard.
       if (choice == 3) {
-        test::Job guarded(plan, backend, test::kGuarded, spill_for(plan));
+        test::Job guarded(plan, backend, test::kGuarded, nullptr, store_for(plan, Tier::lent));
         EXPECT_EQ(loss_and_hash(guarded), expected) << "seed " << seed;
       }
       moves += moved;
       spills += spilled;
+      sends += sent;
     }
   }
   EXPECT_GT(moves, 200);
-  EXPECT_GT(spills, 50);
+  EXPECT_GT(spills, 25);
+  EXPECT_GT(sends, 25);
 }
 
 // Nothing to compute: copies and their waits only, many times over.
@@ -114,7 +116,7 @@ TEST(Lanes, ManyStepsKeepTheirOrder) {
     Plan plan = with_offloads(random_plan(seed, backend), seed, 80, moved);
     if (seed % 4 == 0) plan = with_spills(plan, seed, 50, spilled);
     if (moved == 0) continue;
-    test::Job job(plan, backend, kFree, spill_for(plan));
+    test::Job job(plan, backend, kFree, store_for(plan, Tier::disk), store_for(plan, Tier::lent));
     for (std::uint64_t step = 0; step < 20; ++step) {
       backend.longest_delay_microseconds = step % 4 == 3 ? 40 : 0;
       job.run(step);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "executor/executor.h"
+#include "memory/spill_file.h"
 #include "plan/checker.h"
 #include "plan/plan_json.h"
 #include "plan/summary.h"
@@ -67,18 +68,17 @@ StepOptions random_options(std::uint32_t seed) {
 
 // Two steps from the same start; losses and every persistent value afterwards.
 Outcome execute(const Plan& plan, Backend& backend, bool guard) {
-  Arena arena(backend, summarize(plan).peak[Tier::device]);
-  Bytes disk;
-  for (const Phase& phase : plan.phases)
-    for (const Residency& r : phase.residencies)
-      if (r.tier == Tier::disk) disk = std::max(disk, r.address + aligned_bytes(phase, r));
-  std::unique_ptr<SpillFile> file;
-  if (!disk.is_zero()) file = std::make_unique<SpillFile>("", disk);
+  const PerTier<Bytes> peak = summarize(plan).peak;
+  Arena arena(backend, peak[Tier::device]);
+  const Arena peer(backend, peak[Tier::peer]);
+  SpillFile disk("", peak[Tier::disk]), lent("", peak[Tier::lent]);  // any store does for another rank's memory
+  Tiers tiers(arena, nullptr, &disk, &lent);
+  tiers.peer = {peer.at(Bytes()), peer.size().size()};
   ExecutorOptions options;
   test::AloneAmongRanks alone;
   options.collectives = &alone;
   options.guard = guard;  // with it, lanes run in the plan's order on one thread
-  const std::unique_ptr<Executor> made = make_executor(plan, backend, Tiers(arena, nullptr, file.get()), options);
+  const std::unique_ptr<Executor> made = make_executor(plan, backend, tiers, options);
   Executor& executor = *made;
   const Step& step = executor.step();
   std::vector<TensorId> persistent;
@@ -213,10 +213,15 @@ bool has_replays(const Plan& plan) {
   });
 }
 
-// A plan that moves things, with less host memory than that takes, and a disk.
+// A plan that moves things, with less host memory than that takes, and a disk; now and then with memory of others.
 std::optional<Plan> spilled(const Policy& policy, const Step& step, const CostModel& cost, PlanningContext options,
                             Bytes host, std::mt19937& random) {
-  options.memory[Tier::host] = Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
+  const auto some = [&] {
+    return Bytes(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(host.count())));
+  };
+  options.memory[Tier::host] = some();
+  if (random() % 2 == 0) options.memory[Tier::lent] = some();
+  if (random() % 2 == 0) options.memory[Tier::peer] = some();
   options.memory[Tier::disk] = Bytes(std::int64_t{1} << 40);
   const PlanResult result = make_plan(policy, step, cost, options);
   if (result.plan) return result.plan;

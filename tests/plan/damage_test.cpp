@@ -6,6 +6,7 @@
 
 #include "plan/checker.h"
 #include "plan/patient.h"
+#include "support/spill.h"
 
 namespace tide {
 namespace {
@@ -25,6 +26,40 @@ bool is_copy(const Op& op, Lane lane) { return op.is_copy() && op.lane == lane; 
 void unorder(Patient& p, std::size_t op, std::int32_t target) {
   for (std::size_t i = static_cast<std::size_t>(target) + 1; i <= op; ++i)
     std::erase_if(p.ops()[i].waits, [&](std::int32_t wait) { return wait >= target; });
+}
+
+// Some of what is in host memory goes on to another rank's; the plan is as valid as before.
+bool lend(Patient& p) {
+  int sent = 0;
+  p.plan = testing_support::with_spills(p.plan, static_cast<std::uint32_t>(p.random()), 60, sent, Tier::lent);
+  EXPECT_TRUE(check(p.plan).empty());
+  return sent > 0;
+}
+
+// All that is in host memory goes to another device instead.
+bool push(Patient& p) {
+  for (Residency& r : p.stays())
+    if (r.tier == Tier::host) r.tier = Tier::peer;
+  bool any = false;
+  for (Op& op : p.ops()) {
+    if (!op.is_copy()) continue;
+    any = true;
+    (op.copy().to == Tier::host ? op.copy().to : op.copy().from) = Tier::peer;
+  }
+  EXPECT_TRUE(check(p.plan).empty());
+  return any;
+}
+
+// Two stays that are there at once.
+bool put_onto_another(Patient& p, Tier tier) {
+  const auto found = p.stays_where([&](const Residency& r) { return r.tier == tier; });
+  for (const std::size_t a : found)
+    for (const std::size_t b : found)
+      if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
+        p.stays()[a].address = p.stays()[b].address;
+        return true;
+      }
+  return false;
 }
 
 std::vector<Damage> damages() {
@@ -272,6 +307,69 @@ std::vector<Damage> damages() {
          p.ops()[found[0]].copy().to = Tier::disk;
          return true;
        }},
+      {"CopyStraightToAnotherRank",
+       [](Patient& p) {
+         const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
+         if (found.empty()) return false;
+         p.ops()[found[0]].copy().to = Tier::lent;
+         return true;
+       }},
+      {"CopyFromAnotherDeviceThatHasNothing",
+       [](Patient& p) {
+         const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::in); });
+         if (found.empty()) return false;
+         p.ops()[found[p.pick(found.size())]].copy().from = Tier::peer;
+         return true;
+       }},
+      {"PeerBudgetTooSmall",
+       [](Patient& p) {
+         if (!push(p)) return false;
+         p.plan.memory[Tier::peer] = testing_support::tier_bytes(p.plan, Tier::peer) - Bytes(kAlignment);
+         return true;
+       }},
+      {"PeerAddressOntoAnother", [](Patient& p) { return push(p) && put_onto_another(p, Tier::peer); }},
+      {"PeerStayEndsBeforeItIsPulled",
+       [](Patient& p) {
+         if (!push(p)) return false;
+         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::peer; });
+         --p.stays()[found[p.pick(found.size())]].last;
+         return true;
+       }},
+      {"LentAddressOntoAnother", [](Patient& p) { return lend(p) && put_onto_another(p, Tier::lent); }},
+      {"LentBudgetTooSmall",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         p.plan.memory[Tier::lent] = testing_support::tier_bytes(p.plan, Tier::lent) - Bytes(kAlignment);
+         return true;
+       }},
+      {"LentStayEndsBeforeItIsReceived",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::lent; });
+         --p.stays()[found[p.pick(found.size())]].last;
+         return true;
+       }},
+      {"WaitOfReceiveDropped",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().from == Tier::lent; });
+         unorder(p, found[p.pick(found.size())], 0);
+         return true;
+       }},
+      {"SendLeftOut",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().to == Tier::lent; });
+         p.remove_op(found[p.pick(found.size())]);
+         return true;
+       }},
+      {"ReceiveOnTheOtherLane",
+       [](Patient& p) {
+         if (!lend(p)) return false;
+         const auto found = p.ops_where([](const Op& op) { return op.is_copy() && op.copy().from == Tier::lent; });
+         p.ops()[found[p.pick(found.size())]].lane = Lane::out;
+         return true;
+       }},
       {"CopyTurnedAround",
        [](Patient& p) {
          const auto found = p.ops_where([](const Op& op) { return is_copy(op, Lane::out); });
@@ -279,17 +377,7 @@ std::vector<Damage> damages() {
          std::swap(p.ops()[found[0]].copy().from, p.ops()[found[0]].copy().to);
          return true;
        }},
-      {"HostAddressOntoAnother",
-       [](Patient& p) {
-         const auto found = p.stays_where([](const Residency& r) { return r.tier == Tier::host; });
-         for (const std::size_t a : found)
-           for (const std::size_t b : found)
-             if (a != b && p.stays()[a].first < p.stays()[b].last && p.stays()[b].first < p.stays()[a].last) {
-               p.stays()[a].address = p.stays()[b].address;
-               return true;
-             }
-         return false;
-       }},
+      {"HostAddressOntoAnother", [](Patient& p) { return put_onto_another(p, Tier::host); }},
       {"HostBudgetTooSmall",
        [](Patient& p) {
          if (p.plan.memory[Tier::host]->is_zero()) return false;

@@ -1,5 +1,5 @@
-// Turns a plan with copies to host memory into one that goes on to disk: chosen stays in host
-// memory are written to the spill file behind the copy out, and read again before the copy in.
+// Turns a plan with copies to host memory into one that goes on to a tier behind it: chosen stays in host
+// memory are written there behind the copy out, and read again before the copy in.
 #pragma once
 
 #include <random>
@@ -13,7 +13,7 @@ namespace tide::testing_support {
 //   host  |--------------------------|    |-----------------------|
 //   disk                  |----------------------|
 // How many stays were spilled is returned through `spilled`.
-inline Plan with_spills(const Plan& plan, std::uint32_t seed, int percent, int& spilled) {
+inline Plan with_spills(const Plan& plan, std::uint32_t seed, int percent, int& spilled, Tier tier = Tier::disk) {
   std::mt19937 random(seed);
   const Phase& old = plan.phases.front();
   const std::size_t count = old.ops.size();
@@ -38,14 +38,14 @@ inline Plan with_spills(const Plan& plan, std::uint32_t seed, int percent, int& 
   for (std::size_t i = 0; i < count; ++i) {
     for (const std::size_t r : returning[i]) {
       fetch_op[r] = here();
-      phase.ops.push_back(waiting_copy(old.residencies[r].storage, Tier::disk, Tier::host, {spill_op[r]}));
+      phase.ops.push_back(waiting_copy(old.residencies[r].storage, tier, Tier::host, {spill_op[r]}));
     }
     new_index[i] = here();
     phase.ops.push_back(old.ops[i]);
     for (std::int32_t& wait : phase.ops.back().waits) wait = new_index[static_cast<std::size_t>(wait)];
     for (const std::size_t r : leaving[i]) {
       spill_op[r] = here();
-      phase.ops.push_back(waiting_copy(old.residencies[r].storage, Tier::host, Tier::disk, {}));
+      phase.ops.push_back(waiting_copy(old.residencies[r].storage, Tier::host, tier, {}));
     }
   }
 
@@ -61,18 +61,19 @@ inline Plan with_spills(const Plan& plan, std::uint32_t seed, int percent, int& 
     }
     phase.residencies.push_back({stay.storage, Tier::host, stay.first, spill_op[r], stay.address});
     phase.residencies.push_back({stay.storage, Tier::host, fetch_op[r], stay.last, stay.address});
-    phase.residencies.push_back({stay.storage, Tier::disk, spill_op[r], fetch_op[r], disk});
+    phase.residencies.push_back({stay.storage, tier, spill_op[r], fetch_op[r], disk});
     disk += phase.step->storage(stay.storage).bytes.aligned();
   }
   return result;
 }
 
-// Bytes of the spill file that a plan needs.
-inline Bytes disk_bytes(const Plan& plan) {
+// Bytes of a tier that a plan needs.
+inline Bytes tier_bytes(const Plan& plan, Tier tier) {
   Bytes top;
   for (const Residency& r : plan.phases.front().residencies)
-    if (r.tier == Tier::disk) top = std::max(top, r.address + aligned_bytes(plan.phases.front(), r));
+    if (r.tier == tier) top = std::max(top, r.address + aligned_bytes(plan.phases.front(), r));
   return top;
 }
+inline Bytes disk_bytes(const Plan& plan) { return tier_bytes(plan, Tier::disk); }
 
 }  // namespace tide::testing_support

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "backend/cuda/opened_memory.h"
 #include "backend/cuda/recipe.h"
 #include "backend/cuda/step_queue.h"
 #include "backend/cuda/streams.h"
@@ -143,6 +144,10 @@ class CudaBackend final : public Backend {
   }
   void release(std::byte* memory, Bytes /*bytes*/) noexcept override { static_cast<void>(cudaFree(memory)); }
 
+  [[nodiscard]] std::string export_memory(std::byte* memory) override { return export_device_memory(memory); }
+  [[nodiscard]] std::byte* open_memory(const std::string& text) override { return opened_.open(text); }
+  void close_memory(std::byte* memory) noexcept override { opened_.close(memory); }
+
   [[nodiscard]] std::optional<Bytes> free_memory() const override {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for free memory");
@@ -189,6 +194,7 @@ class CudaBackend final : public Backend {
 
  private:
   ContextPtr context_;
+  OpenedMemory opened_;
   bool one_algorithm_;
 };
 

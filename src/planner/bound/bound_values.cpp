@@ -4,6 +4,7 @@
 
 #include "cost/algorithms.h"
 #include "planner/finish/floor.h"
+#include "planner/leaving.h"
 
 namespace tide {
 namespace {
@@ -80,7 +81,7 @@ BoundValues bound_values(const StepFacts& facts, const CostModel& cost, const Pl
     }
     BoundValue value;
     value.bytes = storage.bytes.aligned().count();
-    value.copy_seconds = cost.copy_seconds(storage.bytes, Tier::device, Tier::host);
+    value.copy_seconds = seconds_to_leave(cost, context, storage.bytes);
     value.made =
         facts.producer(TensorId(t)).valid() && !rests(resting, StorageId(s)) ? facts.producer(TensorId(t)).value() : -1;
     value.uses.assign(uses.begin(), uses.end());

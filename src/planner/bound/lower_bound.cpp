@@ -17,6 +17,7 @@
 #include "plan/alive.h"
 #include "planner/bound/bound_values.h"
 #include "planner/bound/linear_program.h"
+#include "planner/leaving.h"
 
 namespace tide {
 namespace {
@@ -108,7 +109,7 @@ class ProgramWriter {
     vars.made = value.rests ? -1 : interval_of(std::max(value.made, 0));
     vars.last = interval_of(value.until);
     if (vars.last <= vars.made) return;
-    const bool copies = !context_.memory[Tier::host] || !context_.memory[Tier::host]->is_zero();
+    const bool copies = can_leave(context_);
     const double seconds = value.copy_seconds / time_unit_;
     for (std::int32_t i = vars.made + 1; i <= vars.last; ++i) {
       vars.here.push_back(used_at(value, i) && i > 0 ? kNone : program_.add_column(0, 1));

@@ -6,6 +6,7 @@
 #include "memory/placement.h"
 #include "planner/finish/spill.h"
 #include "planner/finish/waits.h"
+#include "planner/leaving.h"
 #include "planner/search/keeper.h"
 #include "planner/search/ladder.h"
 
@@ -80,7 +81,7 @@ std::string name_of_run(const Step& step, const Draft& draft, std::int32_t op) {
   return "";
 }
 
-// Host and disk addresses. The peak of each.
+// The addresses in a tier behind the device. Its peak.
 Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   const Bytes bottom = bottom_of(step, tier, draft);
   std::vector<Interval> intervals;
@@ -95,41 +96,111 @@ Bytes place_in(const Step& step, Tier tier, Draft& draft) {
   return bottom + placement.peak;
 }
 
-// Host and disk addresses. False where a tier is too small.
-bool place_below(const Step& step, const PlanningContext& context, Draft& draft, PlanResult& result) {
+// There and back.
+double round_trip(const CostModel& cost, Tier from, Tier to) {
+  const Bytes timed(1 << 20);
+  return cost.copy_seconds(timed, from, to) + cost.copy_seconds(timed, to, from);
+}
+
+bool is_peer_faster(const CostModel& cost) {
+  return round_trip(cost, Tier::device, Tier::peer) < round_trip(cost, Tier::device, Tier::host);
+}
+
+// The tiers behind the host that there is a budget of, the fastest first.
+std::vector<TierBehind> tiers_behind_host(const CostModel& cost, const PlanningContext& context) {
+  std::vector<std::pair<double, TierBehind>> found;
+  for (const TierRow& row : kTierTable) {
+    if (row.tier == Tier::device || !context.memory[row.tier] || !find_route(Tier::host, row.tier)) continue;
+    found.push_back({round_trip(cost, Tier::host, row.tier), {row.tier, *context.memory[row.tier]}});
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
+  std::vector<TierBehind> behind;
+  for (const auto& [seconds, tier] : found) behind.push_back(tier);
+  return behind;
+}
+
+// What another device has room for goes there instead of to the host: everything, or what the host has no room for.
+void use_peer(const Step& step, const PlanningContext& context, bool everything, Draft& draft) {
+  const std::optional<Bytes>&budget = context.memory[Tier::peer], &host = context.memory[Tier::host];
+  const auto is_there = [](const DraftStay& stay) { return stay.tier == Tier::peer; };
+  if (!has_peer(context) || std::ranges::any_of(draft.stays, is_there)) return;
+  if (!everything && (!host || place_in(step, Tier::host, draft) <= *host)) return;
+  aim_lower(ladder::kBehind, [&](std::int64_t percent) {
+    Draft tried = draft;
+    const Bytes room = percent < 100 ? percent_of(*budget, percent) : *budget;
+    move_to_peer(step, room, everything ? Bytes() : *host, everything, tried);
+    if (place_in(step, Tier::peer, tried) > *budget) return false;
+    draft = std::move(tried);
+    return true;
+  });
+}
+
+// Addresses in the host and behind it. False where a tier is too small.
+bool place_behind(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
+                  PlanResult& result) {
   result.floor[Tier::host] = place_in(step, Tier::host, draft);
   if (!context.memory[Tier::host] || result.floor[Tier::host] <= *context.memory[Tier::host]) return true;
   result.short_of = Tier::host;
-  if (!context.memory[Tier::disk]) return false;
-  // A disk tier: the buffers of the copies take room too, so aim lower until all fits.
+  std::vector<TierBehind> behind = tiers_behind_host(cost, context);
+  if (behind.empty()) return false;
+  // The buffers of the copies take room too, so aim lower until all fits.
   Bytes largest;
   for (const DraftStay& stay : draft.stays)
     if (stay.tier == Tier::host && !is_at_the_bottom(step, stay))
       largest = std::max(largest, step.storage(stay.storage).bytes.aligned());
-  Draft all = spill_to_disk(step, draft, Bytes(), true);
+  Draft all = spill(step, draft, behind, Bytes(), true);
   result.floor[Tier::host] = place_in(step, Tier::host, all);
   if (result.floor[Tier::host] > *context.memory[Tier::host]) return false;
-  Draft spilled = std::move(all);
+  Bytes limit;  // none: all go on
   for (const std::int64_t buffers : {1, 2, 3, 4}) {
-    const std::int64_t limit = context.memory[Tier::host]->count() - largest.count() * buffers;
-    if (limit <= 0) break;
-    Draft attempt = spill_to_disk(step, draft, Bytes(limit));
+    const std::int64_t tried = context.memory[Tier::host]->count() - largest.count() * buffers;
+    if (tried <= 0) break;
+    Draft attempt = spill(step, draft, behind, Bytes(tried));
     if (place_in(step, Tier::host, attempt) > *context.memory[Tier::host]) continue;
-    spilled = std::move(attempt);
+    limit = Bytes(tried);
     break;
   }
-  draft = std::move(spilled);
-  const Bytes disk = place_in(step, Tier::disk, draft);
-  result.short_of = Tier::disk;
-  result.floor[Tier::disk] = disk;
-  return disk <= *context.memory[Tier::disk];
+  // Addresses may take more than what is alive. The last tier takes what the others have no room for.
+  const TierBehind& last = behind.back();
+  aim_lower(ladder::kBehind, [&](std::int64_t percent) {
+    bool fits = true;
+    if (percent < 100)
+      for (TierBehind& each : behind) each.room = percent_of(*context.memory[each.tier], percent);
+    Draft spilled = spill(step, draft, behind, limit, limit.is_zero());
+    place_in(step, Tier::host, spilled);
+    for (const TierBehind& each : behind) {
+      result.floor[each.tier] = place_in(step, each.tier, spilled);
+      fits = fits && (each.tier == last.tier || result.floor[each.tier] <= *context.memory[each.tier]);
+    }
+    if (fits) draft = std::move(spilled);
+    return fits;
+  });
+  result.short_of = last.tier;
+  return result.floor[last.tier] <= *context.memory[last.tier];
+}
+
+// Addresses beside and behind the device. False where a tier is too small.
+bool place_below(const Step& step, const CostModel& cost, const PlanningContext& context, Draft& draft,
+                 PlanResult& result) {
+  if (!has_peer(context)) return place_behind(step, cost, context, draft, result);
+  // All goes to another device where that is faster, or where less of it does not do.
+  for (const bool everything : {is_peer_faster(cost), true}) {
+    Draft tried = draft;
+    use_peer(step, context, everything, tried);
+    result.floor[Tier::peer] = place_in(step, Tier::peer, tried);
+    if (!place_behind(step, cost, context, tried, result)) continue;
+    draft = std::move(tried);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const PlanningContext& context) {
+PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const CostModel& cost,
+                         const PlanningContext& context) {
   PlanResult result = below(floor);
-  if (!place_below(step, context, draft, result)) return result;
+  if (!place_below(step, cost, context, draft, result)) return result;
   result.short_of = Tier::device;
   Phase phase;
   phase.ops = std::move(draft.ops);
@@ -152,6 +223,8 @@ class Finisher {
       : step_(step), cost_(cost), context_(context), memory_(context.memory[Tier::device]), enough_(enough) {}
 
   PlanResult finish(Draft draft) {
+    // Where that changes how long copies take, before anything is held for them.
+    if (has_peer(context_) && is_peer_faster(cost_)) use_peer(step_, context_, true, draft);
     if (!draft.settled) take_smallest_algorithms(step_, draft);
     const Placed least = place_on_device(step_, draft, draft.settled && draft.held, enough_);
     floor_ = {least.peak, name_of_run(step_, draft, least.peak_op)};
@@ -184,7 +257,7 @@ class Finisher {
  private:
   [[nodiscard]] bool fits(Bytes bytes) const { return !memory_ || bytes <= *memory_; }
   [[nodiscard]] PlanResult finished(Draft complete) const {
-    return finish_placed(step_, std::move(complete), floor_, context_);
+    return finish_placed(step_, std::move(complete), floor_, cost_, context_);
   }
 
   // As with unlimited memory, if that fits.

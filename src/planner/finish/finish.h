@@ -48,6 +48,7 @@ void take_algorithms_within(const Step& step, const CostModel& cost, Bytes limit
                                       const std::optional<Bytes>& memory);
 
 // For drafts that have their device addresses already: the other tiers and the waits.
-[[nodiscard]] PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const PlanningContext& context);
+[[nodiscard]] PlanResult finish_placed(Step step, Draft draft, const Floor& floor, const CostModel& cost,
+                                       const PlanningContext& context);
 
 }  // namespace tide

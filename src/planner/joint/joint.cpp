@@ -7,6 +7,7 @@
 #include "planner/draft/max_tree.h"
 #include "planner/finish/finish.h"
 #include "planner/joint/absence.h"
+#include "planner/leaving.h"
 #include "planner/policies/superneurons.h"
 
 namespace tide {
@@ -93,8 +94,7 @@ class JointChain::Planner {
 
   void find_candidates() {
     const std::vector<double> again = replay_seconds();
-    const bool copies =
-        trade_.link_share > 0 && (!context_.memory[Tier::host] || !context_.memory[Tier::host]->is_zero());
+    const bool copies = trade_.link_share > 0 && can_leave(context_);
     candidates_.resize(step_.tensors.size());
     for (std::size_t t = 0; t < step_.tensors.size(); ++t) {
       const Tensor& tensor = step_.tensors[t];
@@ -111,7 +111,7 @@ class JointChain::Planner {
       if (turn != uses.begin() && turn != uses.end()) candidate.turn = *std::prev(turn);
       if (context_.policy.get<SuperneuronsOptions>().recompute != Recompute::none && !heads_[t])
         candidate.drop_seconds = again[t];
-      if (copies) candidate.copy_seconds = cost_.copy_seconds(storage.bytes, Tier::device, Tier::host);
+      if (copies) candidate.copy_seconds = seconds_to_leave(cost_, context_, storage.bytes);
     }
   }
   [[nodiscard]] const Candidate& candidate(const IdleSpan& span) const { return candidates_[span.tensor.index()]; }

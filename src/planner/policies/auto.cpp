@@ -14,6 +14,7 @@
 #include "planner/finish/finish.h"
 #include "planner/finish/lifetimes.h"
 #include "planner/joint/attempts.h"
+#include "planner/leaving.h"
 #include "planner/policies/liveness.h"
 #include "planner/policies/superneurons.h"
 #include "planner/policy.h"
@@ -107,9 +108,8 @@ class WholePlans {
   [[nodiscard]] double seconds_to_beat() const { return keeper_.to_beat(context_.seconds_to_beat); }
   // Whether any plan can be that is to be tried here.
   [[nodiscard]] bool can_be_faster() const {
-    const bool copies = !context_.memory[Tier::host] || !context_.memory[Tier::host]->is_zero();
     return step_.excess().allows(std::max(*own_.memory[Tier::device], context_.floor_at_most), seconds_to_beat(),
-                                 copies);
+                                 can_leave(context_));
   }
 
   void consider_own() {
@@ -169,7 +169,7 @@ class WholePlans {
       if (!draft ||
           seconds_at_least(step_.merged(), step_.cost(), *draft, own_.memory[Tier::device]) >= seconds_to_beat())
         continue;
-      keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), own_));
+      keeper_.consider("runtime", finish_placed(step_.merged(), std::move(*draft), step_.floor(), step_.cost(), own_));
     }
   }
 

@@ -82,7 +82,8 @@ PlanResult plan_step(Step step, const CostModel& model, const PlanningContext& c
   const bool large = step.ordered_tasks > kLargeStep;
   for (const ModnnGuess& guess : std::span(kGuesses).first(large ? kGuessesOnLargeSteps : kGuesses.size())) {
     if (keeper.within(enough)) break;
-    consider("a guess", finish_placed(step, ModnnSchedule(facts, cost, memory, one_lane, guess).run(), floor, context));
+    consider("a guess",
+             finish_placed(step, ModnnSchedule(facts, cost, memory, one_lane, guess).run(), floor, cost, context));
   }
   // The same by bytes alone, placed with all of it known.
   aim_lower(ladder::kModnn, [&](std::int64_t percent) {

@@ -105,7 +105,7 @@ class CachedPlans {
     constexpr std::uint32_t kManyTasks = 10'000;
     const bool hurried = step_.ordered_tasks > kManyTasks;
     for (const Prefetch prefetch : {Prefetch::in_time, Prefetch::at_once}) {
-      keep(finish_placed(step_, run(facts, *context_.memory[Tier::device], prefetch), floor_, context_));
+      keep(finish_placed(step_, run(facts, *context_.memory[Tier::device], prefetch), floor_, cost_, context_));
       const PlanResult& last = found_.back();
       if (hurried && (last.plan || last.short_of != Tier::device)) return std::move(found_.back());
     }

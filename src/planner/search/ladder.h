@@ -15,6 +15,7 @@ inline constexpr std::initializer_list<std::int64_t> kHoldsInHurry{100, 95, 88};
 inline constexpr std::initializer_list<std::int64_t> kRepacked{100, 95};               // what a runtime moves
 inline constexpr std::initializer_list<std::int64_t> kModnn{100, 98, 96, 94, 91, 88};  // moDNN by bytes alone
 inline constexpr std::initializer_list<std::int64_t> kJoint{100, 96, 92, 85};          // copies that wait need room
+inline constexpr std::initializer_list<std::int64_t> kBehind{100, 90, 75, 50, 0};      // a tier behind the host
 inline constexpr std::int64_t kLowestJoint = *(kJoint.end() - 1);
 }  // namespace ladder
 

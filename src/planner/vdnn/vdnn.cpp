@@ -187,9 +187,9 @@ void keep_in_step(const Turns& turns, Phase& phase) {
     if (first[turn] < 0) first[turn] = i;
     last[turn] = i;
   }
-  // Where copies to a disk stand in between, they keep no step.
+  // Where copies to what is behind the host stand in between, they keep no step.
   const auto is_kept = [&](const Op& copy) {
-    return copy.is_copy() && copy.copy().from != Tier::disk && copy.copy().to != Tier::disk;
+    return copy.is_copy() && (copy.copy().from == Tier::device || copy.copy().to == Tier::device);
   };
   std::size_t turn = 0;
   for (std::int32_t i = 0; i < count; ++i) {
