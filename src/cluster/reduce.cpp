@@ -23,6 +23,41 @@ namespace {
   return values.subspan(begin, std::min(part, values.size() - begin));
 }
 
+// What a rank has to do with: all of it, the half of that which it sums, and so on; the other halves are its peers'.
+template <typename Value>
+using Halves = std::vector<std::span<Value>>;
+
+// REQUIRES: 1, 2, 4, 8 ... ranks; scratch is as large as the larger half.
+Halves<float> sum_by_halves(Communicator& communicator, std::span<float> values, std::span<float> scratch) {
+  const int rank = communicator.rank();
+  Halves<float> halves{values};
+  for (int bit = communicator.size() / 2; bit > 0; bit /= 2) {
+    const std::span<float> whole = halves.back();
+    const std::span<float> low = whole.first(whole.size() / 2), high = whole.subspan(whole.size() / 2);
+    const bool is_low = (rank & bit) == 0;
+    const std::span<float> kept = is_low ? low : high, given = is_low ? high : low;
+    const std::span<float> received = scratch.first(kept.size());
+    communicator.exchange(rank ^ bit, std::as_bytes(given), std::as_writable_bytes(received));
+    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] += received[i];
+    halves.push_back(kept);
+  }
+  return halves;
+}
+
+// Each half from the rank that has it, the smallest first.
+template <typename Value>
+void put_together(Communicator& communicator, Halves<Value> halves) {
+  const int rank = communicator.rank();
+  for (int bit = 1; bit < communicator.size(); bit *= 2) {
+    const std::span<Value> kept = halves.back();
+    halves.pop_back();
+    const std::span<Value> whole = halves.back();
+    const bool is_low = (rank & bit) == 0;
+    const std::span<Value> missing = is_low ? whole.subspan(kept.size()) : whole.first(whole.size() - kept.size());
+    communicator.exchange(rank ^ bit, std::as_bytes(kept), std::as_writable_bytes(missing));
+  }
+}
+
 }  // namespace
 
 void tree_all_reduce(Communicator& communicator, std::span<float> values, std::span<float> scratch) {
@@ -38,29 +73,27 @@ void tree_all_reduce(Communicator& communicator, std::span<float> values, std::s
 
 void quick_all_reduce(Communicator& communicator, std::span<float> values, std::span<float> scratch) {
   assert(scratch.size() == values.size());
-  const int size = communicator.size(), rank = communicator.rank();
-  if (size == 1) return;
-  if (!std::has_single_bit(static_cast<unsigned>(size))) return communicator.all_reduce(values);
-  // What this rank sums, half of it at a time; the other half is its peer's.
-  std::vector<std::span<float>> halved{values};
-  for (int bit = size / 2; bit > 0; bit /= 2) {
-    const std::span<float> whole = halved.back();
-    const std::span<float> low = whole.first(whole.size() / 2), high = whole.subspan(whole.size() / 2);
-    const bool is_low = (rank & bit) == 0;
-    const std::span<float> kept = is_low ? low : high, given = is_low ? high : low;
-    const std::span<float> received = scratch.first(kept.size());
-    communicator.exchange(rank ^ bit, std::as_bytes(given), std::as_writable_bytes(received));
-    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] += received[i];
-    halved.push_back(kept);
+  if (communicator.size() == 1) return;
+  if (!std::has_single_bit(static_cast<unsigned>(communicator.size()))) return communicator.all_reduce(values);
+  put_together(communicator, sum_by_halves(communicator, values, scratch));
+}
+
+void quick_reduce_scatter(Communicator& communicator, std::span<float> values, std::span<float> scratch) {
+  if (communicator.size() == 1) return;
+  if (!std::has_single_bit(static_cast<unsigned>(communicator.size()))) return communicator.reduce_scatter(values);
+  static_cast<void>(sum_by_halves(communicator, values, scratch));
+}
+
+void quick_all_gather(Communicator& communicator, std::span<std::byte> values) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  if (!std::has_single_bit(ranks)) return communicator.all_gather(values);
+  Halves<std::byte> halves{values};
+  for (std::size_t bit = ranks / 2; bit > 0; bit /= 2) {
+    const std::span<std::byte> whole = halves.back();
+    const bool is_low = (static_cast<std::size_t>(communicator.rank()) & bit) == 0;
+    halves.push_back(is_low ? whole.first(whole.size() / 2) : whole.subspan(whole.size() / 2));
   }
-  for (int bit = 1; bit < size; bit *= 2) {
-    const std::span<float> kept = halved.back();
-    halved.pop_back();
-    const std::span<float> whole = halved.back();
-    const bool is_low = (rank & bit) == 0;
-    const std::span<float> missing = is_low ? whole.subspan(kept.size()) : whole.first(whole.size() - kept.size());
-    communicator.exchange(rank ^ bit, std::as_bytes(kept), std::as_writable_bytes(missing));
-  }
+  put_together(communicator, std::move(halves));
 }
 
 std::size_t bf16_scratch_bytes(std::size_t count, int ranks) {

@@ -22,6 +22,11 @@ void tree_all_reduce(Communicator& communicator, std::span<float> values, std::s
 // not a power of two. All ranks get the same bits. REQUIRES: scratch is as large as values.
 void quick_all_reduce(Communicator& communicator, std::span<float> values, std::span<float> scratch);
 
+// Halves of that by themselves: of `size()` equal parts, part `rank()` is summed, the others are anything; and parts of
+// all ranks, of which each brings its own. REQUIRES: scratch is half as large as values.
+void quick_reduce_scatter(Communicator& communicator, std::span<float> values, std::span<float> scratch);
+void quick_all_gather(Communicator& communicator, std::span<std::byte> values);
+
 // For half the traffic: whatever goes over the wire is bf16, sums are floats, made in the order of the ranks. A rank
 // sums its part of the values, to which it adds its own as they are; the sums are rounded once. All ranks get the same
 // bits. One rank alone keeps its values. REQUIRES: scratch has bf16_scratch_bytes() and is aligned for a bf16.

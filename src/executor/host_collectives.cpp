@@ -103,12 +103,12 @@ class HostCollectives final : public Collectives {
     switch (task.kind) {
       case TaskKind::gather:
         std::copy_n(given, task.given.size(), made + task.given.size() * rank);
-        return communicator_.all_gather({made, task.made.size()});
+        return quick_all_gather(communicator_, {made, task.made.size()});
       case TaskKind::scatter:
         if (options_.tree || options_.wire == DataType::bf16)
           sum(given, task.given);
         else
-          communicator_.reduce_scatter(floats_of(given, task.given));
+          quick_reduce_scatter(communicator_, floats_of(given, task.given), floats_of(scratch_.data(), task.given));
         std::copy_n(given + task.made.size() * rank, task.made.size(), made);
         for (const ByteRange& gap : task.gaps) std::fill(made + gap.begin.size(), made + gap.end.size(), std::byte{});
         return;

@@ -59,10 +59,11 @@ Reserved reserve(const Target& target, const BuildStep& build, const PlannerOpti
       (backend->recorded_bytes_per_op() * checked_multiply(recordings, static_cast<std::int64_t>(step.tasks.size())))
           .aligned();
   const Bytes inputs = input_bytes(step);
+  std::optional<Bytes>& memory = reserved.planner.memory[Tier::device];
+  if (memory && *memory <= recorded) return reserved;  // nothing would be left
   // Rungs are those of the budget that was asked for.
   reserved.planner.reserved = recorded + inputs;
-  std::optional<Bytes>& memory = reserved.planner.memory[Tier::device];
-  if (memory && recorded < *memory) *memory -= recorded;
+  if (memory) *memory -= recorded;
   reserved.sends_ahead = !memory || inputs.count() <= memory->count() / kSmallPart;
   if (!memory) return reserved;
   if (reserved.sends_ahead)

@@ -72,6 +72,26 @@ TEST(QuickAllReduce, SumsAnyCountOnAnyNumberOfRanks) {
     }
 }
 
+TEST(QuickHalves, ScatterAndGather) {
+  for (const int ranks : {1, 2, 3, 4, 5, 8})
+    for (const std::size_t part : {0U, 1U, 3U, 64U}) {
+      const std::size_t count = part * static_cast<std::size_t>(ranks);
+      test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+        const std::size_t first = part * static_cast<std::size_t>(communicator.rank());
+        Values values(count), scratch(count), expected(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          values[i] = static_cast<float>(static_cast<std::size_t>(communicator.rank()) * 1000 + i);
+          expected[i] = static_cast<float>(500 * ranks * (ranks - 1) + ranks * static_cast<int>(i));
+        }
+        quick_reduce_scatter(communicator, values, scratch);
+        const auto own = [&](Values& of) { return Values(&of[0] + first, &of[0] + first + part); };
+        test::expect(part == 0 || same_bits(own(values), own(expected)), "quick_reduce_scatter", communicator);
+        quick_all_gather(communicator, std::as_writable_bytes(std::span(values)));
+        test::expect(same_bits(values, expected), "quick_all_gather", communicator);
+      });
+    }
+}
+
 TEST(TreeAllReduce, RefusesRanksThatAreNoPowerOfTwo) {
   const std::string text = test::error_of([] {
     test::on_thread_ranks(6, [](Communicator& communicator) {

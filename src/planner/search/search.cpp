@@ -310,7 +310,7 @@ class Search {
   // As it would be planned alone within a budget for which this is the highest rung. Whether it is the best so far.
   bool consider_other(const Policy& policy, Bytes rung, const PlanningContext& asked, const LeastSeconds& least,
                       Keeper& keeper) {
-    if (!is_other(policy, asked)) return false;
+    if (!is_other(policy, asked) || rung <= asked.reserved) return false;
     Search other(policy, cost_);
     PlanningContext context = asked;
     other.begin(*steps_, context);
