@@ -18,6 +18,8 @@ struct RankArguments {
   bool sync_batch_norm = false;
   std::int64_t leaves = 0;  // of a fixed order; 0: none
   double hang_timeout = WatchOptions{}.hang;
+  std::string stagger{stagger_name(RankSettings{}.stagger)};
+  std::string topology;  // empty: as the machines are built
   void add_to(CLI::App& app);
 };
 

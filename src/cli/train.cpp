@@ -143,6 +143,7 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
       memory ? fmt::format(" of {}", format_size(*memory)) : "",
       session.host_bytes().is_zero() ? "" : fmt::format(", {} of host memory", format_size(session.host_bytes())),
       session.disk_bytes().is_zero() ? "" : fmt::format(", {} of disk", format_size(session.disk_bytes())));
+  if (!session.swaps().empty()) fmt::print(out, "swaps of the ranks: {}\n", session.swaps());
   fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
 }
 
@@ -160,7 +161,8 @@ Peaks peaks_of(const Job& job) {
   const auto largest = [&](Bytes own) {
     return Bytes(static_cast<std::int64_t>(job.ranks.largest(static_cast<double>(own.count()))));
   };
-  return {largest(job.summary.peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
+  // The plan of now: triggers of its swaps may have been corrected.
+  return {largest(summarize(job.plan).peak[Tier::device]), largest(job.session.executor(job.full).high_water())};
 }
 
 void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks) {
@@ -182,6 +184,9 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
       {"sub_batch", sub_batch_of(job.plan)},
       {"numerics", numerics_name(job.plan.numerics)}};
   if (job.ranks.count() > 1) result["ranks"] = job.ranks.count();
+  if (!job.session.swaps().empty()) result["swaps"] = job.session.swaps();
+  if (const TriggerTuning* const tuning = job.session.tuning())
+    result["trigger_corrections"] = {{"tried", tuning->corrections()}, {"kept", tuning->kept()}};
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();
   fmt::print("{}\n", result.dump(2));
@@ -191,6 +196,9 @@ void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks
   fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {:016x}\n", report.steps,
              images_per_second(job, report), peaks.measured.count(), format_size(peaks.measured),
              peaks.measured == peaks.planned ? "yes" : "no", job.session.weights_hash());
+  if (const TriggerTuning* const tuning = job.session.tuning(); tuning != nullptr && tuning->corrections() > 0)
+    fmt::print("swap-ins: corrected {} times by measured steps, {} of these kept\n", tuning->corrections(),
+               tuning->kept());
   if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
 }
 
@@ -274,6 +282,7 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"the kind of backend", std::string(target.backend()->name())},
           {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
           {"the way to sum them", arguments.ranks.reduce},
+          {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
           {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
 }
 

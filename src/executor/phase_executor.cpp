@@ -39,7 +39,7 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
     : backend_(backend),
       arena_(tiers.device),
       phase_(&phase),
-      link_(backend, options.link_bytes_per_second),
+      link_(backend, options.link_bytes_per_second, options.shared_link),
       collectives_(options.collectives),
       observer_(options.observer),
       record_(options.record) {
@@ -59,7 +59,8 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
   const bool calls_others =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane == Lane::reduce; });
   const bool records = !calls_others || collectives_->records();
-  if (!guard_ && !uses_disk && records && options.link_bytes_per_second <= 0) record_step();
+  const bool slowed = options.link_bytes_per_second > 0 || options.shared_link != nullptr;
+  if (!guard_ && !uses_disk && records && !slowed) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
@@ -212,7 +213,7 @@ void PhaseExecutor::record_step() {
 void PhaseExecutor::move(const Prepared& op) {
   switch (op.route) {
     case Route::out:
-    case Route::in: return link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+    case Route::in: return link_.copy(op.copy_to, op.copy_from, op.copy_bytes, op.route);
     case Route::spill: return disk_->write(op.file_offset, op.copy_from, op.copy_bytes);
     case Route::fetch: return disk_->read(op.file_offset, op.copy_to, op.copy_bytes);
   }

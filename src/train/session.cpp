@@ -8,11 +8,14 @@
 #include <thread>
 
 #include "backend/nccl_collectives.h"
+#include "base/stopwatch.h"
 #include "executor/host_collectives.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
+#include "planner/ranks/corrections.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
+#include "train/rank_swaps.h"
 #include "train/share.h"
 
 namespace tide {
@@ -79,10 +82,34 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   if (variants.empty()) throw Error("a session needs at least one step variant: is the data set empty?");
   if (!target) target = make_target(options);
   std::unique_ptr<Session> session(new Session(std::move(network), options, std::move(target)));
+  session->stagger(variants);
   if (std::optional<PlanResult> too_small = session->plan_all(variants)) return *std::move(too_small);
+  session->start_tuning();
   session->allocate();
   session->initialize();
   return session;
+}
+
+void Session::stagger(const std::vector<StepVariant>& variants) {
+  const StepVariant lead = lead_of(variants);
+  if (ranks().stagger == Stagger::none || options_.plan || !lead.training) return;
+  const BuildStep build_lead = [&](const StepChoice& choice) { return build(lead, choice); };
+  const Reserved reserved = reserve(*target_, build_lead, options_.planner);
+  target_->cover(build_lead, reserved.planner.memory[Tier::device]);
+  const RankLinks links = find_links(ranks(), backend(), cost());
+  const bool on_devices = backend().name() == "cuda" && ranks().road != SumRoad::host;
+  const std::optional<RankWay> way = agree_on_swaps({.ranks = ranks(),
+                                                     .links = links,
+                                                     .policy = find_policy(options_.policy),
+                                                     .build = build_lead,
+                                                     .cost = cost(),
+                                                     .options = reserved.planner,
+                                                     .road = on_devices ? ReduceRoad::ring : ReduceRoad::cpu});
+  if (!way) return;  // planning says what is too small
+  swaps_ = way->name;
+  options_.policy = way->policy;
+  options_.planner = options_at(*way, options_.planner, links.place_of(ranks().rank()));
+  if (way->link_share < 1) link_share_.emplace(cost(), way->link_share);
 }
 
 std::optional<PlanResult> Session::plan_all(const std::vector<StepVariant>& variants) {
@@ -132,15 +159,18 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
     plan = bind_plan(*options_.plan, build_part(0, Part::whole), build_part);
     require_allowed(plan, options_);
   } else {
+    const CostModel& times = link_share_ ? static_cast<const CostModel&>(*link_share_) : cost();
     PlanResult result = search_plan(
-        policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
+        policy, [&](const StepChoice& choice) { return build(variant, choice); }, times, planner);
     if (!result.plan) return result;
     plan = *std::move(result.plan);
   }
-  if (leads)
+  if (leads) {
     lead_ = variant;
-  else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan))
+    lead_context_ = planner;
+  } else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan)) {
     throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+  }
   planner.rest_in_host = rest_in_host(plan);
   variants_[variant].plan = std::move(plan);
   return std::nullopt;
@@ -203,6 +233,9 @@ void Session::allocate() {
     const PlanSummary summary = summarize(planned.plan);
     for (const TierRow& row : kTierTable) needed[row.tier] = std::max(needed[row.tier], summary.peak[row.tier]);
   }
+  // Other triggers may take more of the budget.
+  if (tuning_ && lead_context_.memory[Tier::device])
+    needed[Tier::device] = std::max(needed[Tier::device], *lead_context_.memory[Tier::device]);
   const Bytes device = needed[Tier::device], host = needed[Tier::host], disk = needed[Tier::disk];
   const std::optional<Bytes>& budget = options_.planner.memory[Tier::device];
   // The room is for one of them, and as large as its plan's inputs, which may be more than the whole
@@ -213,14 +246,84 @@ void Session::allocate() {
   if (!host.is_zero()) host_ = std::make_unique<Arena>(backend(), host, Tier::host);
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   if (ranks().count() > 1) collectives_ = make_collectives();
-  const Tiers tiers(*arena_, host_.get(), disk_.get());
-  for (auto& [variant, planned] : variants_) {
-    ExecutorOptions executor = options_.executor;
-    executor.collectives = collectives_.get();
-    executor.observer = ranks().observer;
-    if (ahead && variant == lead_) executor.input_ahead = device;
-    planned.executor = make_executor(planned.plan, backend(), tiers, executor);
+  if (ahead) input_ahead_ = device;
+  for (auto& [variant, planned] : variants_) planned.executor = executor_of(variant, planned.plan);
+}
+
+std::unique_ptr<Executor> Session::executor_of(const StepVariant& variant, const Plan& plan) const {
+  ExecutorOptions executor = options_.executor;
+  executor.collectives = collectives_.get();
+  executor.observer = ranks().observer;
+  if (variant == lead_) {
+    if (input_ahead_) executor.input_ahead = *input_ahead_;
+    executor.record = executor.record || (tuning_ && !tuning_->is_done());
   }
+  return make_executor(plan, *target_->backend(), Tiers(*arena_, host_.get(), disk_.get()), executor);
+}
+
+void Session::start_tuning() {
+  triggers_ = lead_context_.policy.get<TriggerOptions>();
+  if (!triggers_.early || triggers_.early->empty() || options_.plan || !lead_.training) return;
+  const auto longest = [this](double own) {
+    double most = own;
+    if (ranks().count() > 1)
+      for (const std::string& text : ranks().communicator->gather(fmt::format("{}", own)))
+        most = std::max(most, std::stod(text));
+    return most;
+  };
+  tuning_ = std::make_unique<TriggerTuning>(TuningCalls{.longest = longest,
+                                                        .correct = [this] { return correct_triggers(); },
+                                                        .go_back =
+                                                            [this] {
+                                                              triggers_ = triggers_before_;
+                                                              run_lead_with(std::move(plan_before_));
+                                                            },
+                                                        .finish =
+                                                            [this] {
+                                                              // From here on nobody looks at times.
+                                                              if (!options_.executor.record)
+                                                                run_lead_with(find(lead_).plan);
+                                                            }});
+}
+
+// Parameters stay where they are, and the plan within the memory that there is.
+bool Session::correct_triggers() {
+  const Planned& lead = find(lead_);
+  const PlanTriggers replan = [&](const TriggerOptions& triggers) {
+    PlanningContext context = lead_context_;
+    context.policy.set<TriggerOptions>() = triggers;
+    context.memory[Tier::device] = input_ahead_ ? *input_ahead_ : arena_bytes();
+    context.memory[Tier::host] = host_bytes();
+    const CostModel& times = link_share_ ? static_cast<const CostModel&>(*link_share_) : cost();
+    PlanResult result = search_plan(
+        find_policy(options_.policy), [&](const StepChoice& choice) { return build(lead_, choice); }, times, context);
+    if (result.plan && persistent_places(*result.plan) != persistent_places(lead.plan)) result.plan.reset();
+    return result;
+  };
+  const TriggerOptions wanted = corrected_triggers(lead.plan, lead.executor->timeline(), triggers_);
+  std::optional<Plan> replanned;
+  TriggersFound found;
+  if (wanted.early != triggers_.early) {
+    found = apply_corrections(replan, triggers_, wanted);
+    replanned = std::move(found.result.plan);
+  }
+  const std::string answer = replanned ? "changed" : "";
+  const std::vector<std::string> answers =
+      ranks().count() > 1 ? ranks().communicator->gather(answer) : std::vector{answer};
+  if (std::ranges::all_of(answers, &std::string::empty)) return false;
+  plan_before_ = lead.plan;
+  triggers_before_ = triggers_;
+  if (replanned) triggers_ = found.triggers;
+  run_lead_with(replanned ? *std::move(replanned) : lead.plan);
+  return true;
+}
+
+void Session::run_lead_with(Plan plan) {
+  Planned& lead = find(lead_);
+  lead.executor.reset();
+  lead.plan = std::move(plan);
+  lead.loaded_data = nullptr;
+  lead.executor = executor_of(lead_, lead.plan);
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {
@@ -244,6 +347,11 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
 
 Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
                               double learning_rate, std::span<const std::int64_t> next, const GlobalBatch& global) {
+  // Every rank has a step of its lead here, or none has. The plan changes before a step, so that behind it all is of
+  // the plan that it had.
+  const bool tunes = tuning_ && !tuning_->is_done() && variant == lead_ &&
+                     global.samples == checked_multiply(variant.batch, ranks().count());
+  if (tunes && whole_step_seconds_) tuning_->after_step(*whole_step_seconds_);
   Planned& planned = find(variant);
   Executor& executor = *planned.executor;
   if (static_cast<std::int64_t>(samples.size()) != variant.batch)
@@ -256,6 +364,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
   planned.loaded_data = nullptr;
   if (!is_loaded) load(planned, data, samples);
+  const Stopwatch watch;
   executor.start({.seed = options_.seed,
                   .step = steps_,
                   .learning_rate = learning_rate,
@@ -269,6 +378,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
     planned.loaded.assign(next.begin(), next.end());
   }
   executor.finish();
+  if (tunes) whole_step_seconds_ = watch.seconds();
   if (variant.training) ++steps_;
   return executor.metric();
 }

@@ -9,6 +9,7 @@
 
 #include "cluster/communicator.h"
 #include "executor/executor.h"
+#include "planner/ranks/ranks.h"
 #include "train/dataset.h"
 #include "train/target.h"
 
@@ -40,6 +41,9 @@ struct RankSettings {
   // Above 0, a power of two: the samples of all ranks are cut into so many equal leaves, and sums over samples follow
   // one binary tree over them, so that any number of ranks that divides it gives the same bits. Has sync_batch_norm.
   std::int64_t leaves = 0;
+  // Which of the devices that share a link swap what; all ranks agree on it before they plan (rank_swaps.h).
+  Stagger stagger = Stagger::none;
+  std::optional<Topology> topology = {};  // rank r is its device r; none: as the machines are built
 
   [[nodiscard]] int count() const { return communicator != nullptr ? communicator->size() : 1; }
   // RankOptions::parts; a global batch is a multiple of them.
