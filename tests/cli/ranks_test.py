@@ -38,6 +38,10 @@ def models():
             together = trained(ranks, 32, *fixed, *more)
             assert together["weights_hash"] == alone["weights_hash"], (ranks, more, together, alone)
             assert together["loss"] == alone["loss"]
+    swapping = ["--steps", "12", "--policy", "vdnn-conv", "--memory", "970KiB", "--link", "200MB/s", "--profile", "none"]
+    swapped = {stagger: trained(2, 32, *swapping, "--stagger", stagger) for stagger in ("none", "paper", "auto")}
+    assert len({job["weights_hash"] for job in swapped.values()}) == 1, swapped
+    assert "swaps" not in swapped["none"] and swapped["paper"]["swaps"].startswith("paper"), swapped
     first = [trained(ranks, 32, "--steps", "1", "--sync-batch-norm")["loss"] for ranks in (1, 2, 4)]
     assert max(first) - min(first) < 1e-5, first
 
@@ -115,6 +119,9 @@ def words():
     refused("does not fit", "--memory", "1KiB")
     refused("cannot be read", "--resume", "/nowhere")
     refused("needs --save", "--save-every", "3")
+    refused("swaps no layers that could be staggered", "--stagger", "paper", "--policy", "liveness")
+    refused("unknown way to stagger", "--stagger", "sideways")
+    refused("nowhere", "--stagger", "auto", "--topology", "nowhere")
     result = train(2, 4000)
     assert result.returncode == 1 and "larger than the training set" in result.stderr, result
     stops()

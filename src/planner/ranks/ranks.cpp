@@ -85,6 +85,8 @@ class RankSearch {
       RankPlans triggered = in_turn("paper with triggers", layers, true);
       return triggered.fits() && triggered.seconds <= set.seconds ? std::move(triggered) : std::move(set);
     }
+    // Late triggers take the least memory.
+    if (RankPlans late; !set.fits() && (late = in_turn("paper with triggers", all_, true)).fits()) return late;
     return set;
   }
 
