@@ -20,7 +20,7 @@
 #include "base/size_text.h"
 #include "base/stopwatch.h"
 #include "cluster/threads.h"
-#include "cost/device_model.h"
+#include "cost/devices.h"
 #include "executor/executor.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
@@ -203,7 +203,7 @@ class Modelled {
 
   int ranks_;
   Device rates_;
-  DeviceModel cost_;
+  RooflineModel cost_;
   Topology topology_;
   Step step_;
   RankRequest request_;
