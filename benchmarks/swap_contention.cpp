@@ -279,6 +279,8 @@ void compare_real(const Real& given) {
   options.backend = given.backend;
   options.policy = "vdnn-conv";
   options.planner.parameters = Parameters::device;
+  const std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(given.ranks);
+  options.ranks.communicator = ranks.front().get();  // only how many there are counts
   const auto network = std::make_shared<const Network>(make_model(given.model));
   const auto floor_with = [&](std::int32_t layers) {
     options.planner.policy.set<StaggerOptions>().layers = layers;

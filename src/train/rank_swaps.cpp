@@ -169,12 +169,14 @@ std::optional<RankWay> agree_on_swaps(const SwapRequest& request) {
   return request.ranks.stagger == Stagger::paper ? agreement.paper() : agreement.fastest();
 }
 
-// A line for its name, one for the numbers, one for each list of triggers.
+// A line for its name, one for the numbers, one for each list of layers and of triggers.
 std::string ways_to_text(const std::vector<RankWay>& ways) {
   std::string text;
   for (const RankWay& way : ways) {
-    text += fmt::format("{}\n{} {} {} {}\n", way.name, way.policy, way.link_share, way.layers, way.early.size());
-    for (const std::vector<std::int32_t>& list : way.early) text += fmt::format("{}\n", fmt::join(list, " "));
+    text += fmt::format("{}\n{} {} {} {} {}\n", way.name, way.policy, way.link_share, way.layers, way.only.size(),
+                        way.early.size());
+    for (const auto* const lists : {&way.only, &way.early})
+      for (const std::vector<std::int32_t>& list : *lists) text += fmt::format("{}\n", fmt::join(list, " "));
   }
   return text;
 }
@@ -185,14 +187,18 @@ std::vector<RankWay> ways_from_text(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     RankWay way;
     way.name = line;
-    std::size_t lists = 0;
+    std::size_t only = 0, early = 0;
     std::getline(lines, line);
-    std::istringstream(line) >> way.policy >> way.link_share >> way.layers >> lists;
-    for (std::size_t i = 0; i < lists && std::getline(lines, line); ++i) {
-      std::istringstream numbers(line);
-      std::vector<std::int32_t>& list = way.early.emplace_back();
-      for (std::int32_t number = 0; numbers >> number;) list.push_back(number);
-    }
+    std::istringstream(line) >> way.policy >> way.link_share >> way.layers >> only >> early;
+    const auto read = [&](std::size_t lists, std::vector<std::vector<std::int32_t>>& into) {
+      for (std::size_t i = 0; i < lists && std::getline(lines, line); ++i) {
+        std::istringstream numbers(line);
+        std::vector<std::int32_t>& list = into.emplace_back();
+        for (std::int32_t number = 0; numbers >> number;) list.push_back(number);
+      }
+    };
+    read(only, way.only);
+    read(early, way.early);
     ways.push_back(std::move(way));
   }
   return ways;

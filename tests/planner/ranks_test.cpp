@@ -146,6 +146,28 @@ TEST(Stagger, ThePaperSwapsTheFewestLayersThatDo) {
   EXPECT_NE(error.find("liveness"), std::string::npos);
 }
 
+TEST(Stagger, LayersAreSharedOutByTheirBytes) {
+  using Lists = std::vector<std::vector<std::int32_t>>;
+  const std::vector<Bytes> bytes{Bytes(1), Bytes(13), Bytes(3), Bytes(6), Bytes(2)};
+  EXPECT_EQ(balanced_layers(bytes, 2), (Lists{{1}, {0, 2, 3, 4}}));
+  EXPECT_EQ(balanced_layers(bytes, 1), (Lists{{0, 1, 2, 3, 4}}));
+  EXPECT_EQ(balanced_layers({}, 2), (Lists{{}, {}}));
+  Cluster cluster(vgg(), 16, 2);
+  const RankPlans set = plan_balanced(cluster.request, find_policy("vdnn-conv"), test::on_device());
+  ASSERT_TRUE(set.fits());
+  const std::set<std::string> first = out_of(*set.of[0]->plan), second = out_of(*set.of[1]->plan);
+  std::size_t copies = 0;
+  for (const auto& result : set.of)
+    copies += static_cast<std::size_t>(std::ranges::count_if(
+        result->plan->phases.front().ops, [](const Op& op) { return op.is_copy() && op.copy().to == Tier::host; }));
+  EXPECT_EQ(copies, 13U);
+  for (const std::string& name : first) EXPECT_FALSE(second.contains(name)) << name;
+  const auto moved = [&](std::size_t rank) {
+    return static_cast<double>(summarize(*set.of[rank]->plan).offloaded_bytes.count());
+  };
+  EXPECT_NEAR(moved(0) / moved(1), 1, 0.1);
+}
+
 TEST(Stagger, AutoIsNeverSlowerThanTheOthers) {
   int moved = 0;
   for (std::uint32_t seed = 0; seed < 12; ++seed) {

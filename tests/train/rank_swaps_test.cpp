@@ -136,6 +136,7 @@ TEST(RankWays, AreToldToOthers) {
                                   {.name = "paper with triggers, 2 of 5 layers",
                                    .policy = "vdnn-all",
                                    .layers = 2,
+                                   .only = {{0, 2}, {1}, {}},
                                    .early = {{1, kNoTrigger}, {}, {0, 3}}}};
   EXPECT_EQ(ways_from_text(ways_to_text(ways)), ways);
   EXPECT_TRUE(ways_from_text("").empty());

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/names.h"
@@ -103,6 +105,8 @@ class RankSearch {
         consider(in_turn("staggered", layers, false));
         consider(in_turn("staggered and triggered", layers, true));
       }
+      if (group_ > 1)
+        consider(tried("balanced and triggered", [&] { return plan_balanced(request_, policy_, options_); }));
     }
     const double share = 1 / static_cast<double>(group_);
     const auto other = std::ranges::find(policies(), true, &Policy::tries_all_others);
@@ -163,17 +167,19 @@ class RankSearch {
 // The devices of a group, each with its swap-ins at their best time beside the others.
 class TriggeredSet {
  public:
-  TriggeredSet(const RankRequest& request, const Policy& policy, const PlannerOptions& options, std::int32_t layers)
+  // REQUIRES: of the way, layers or those of each place are set.
+  TriggeredSet(const RankRequest& request, const Policy& policy, const PlannerOptions& options, const RankWay& way)
       : request_(request),
         policy_(policy),
         options_(options),
-        layers_(layers),
+        way_(way),
         some_(first_devices(*request.topology, std::min(device_count(*request.topology), kSimulated))) {
     const std::size_t places = largest_group(*request.topology);
     for (std::size_t place = 0; place < places; ++place)
-      found_.push_back(earliest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
-                                         static_cast<std::size_t>(layers_),
-                                         static_cast<std::int32_t>(request.step->layer_names.size())));
+      found_.push_back(
+          earliest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
+                            way.only.empty() ? static_cast<std::size_t>(way.layers) : way.only[place].size(),
+                            static_cast<std::int32_t>(request.step->layer_names.size())));
     if (std::ranges::any_of(found_, [](const TriggersFound& found) { return !found.result.plan; })) return;
     for (std::size_t place = 0; place < places; ++place)
       found_[place] = latest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
@@ -195,8 +201,7 @@ class TriggeredSet {
   static constexpr std::size_t kSimulated = 8;
 
   [[nodiscard]] PlanResult plan(std::size_t place, const TriggerOptions& triggers) const {
-    PlannerOptions changed = options_;
-    changed.policy.set<StaggerOptions>() = {.layers = layers_, .index = static_cast<std::int32_t>(place)};
+    PlannerOptions changed = options_at(way_, options_, static_cast<std::int32_t>(place));
     changed.policy.set<TriggerOptions>() = triggers;
     return request_.plan(policy_, changed, *request_.cost);
   }
@@ -211,10 +216,17 @@ class TriggeredSet {
   const RankRequest& request_;
   const Policy& policy_;
   const PlannerOptions& options_;
-  std::int32_t layers_;
+  const RankWay& way_;
   Topology some_;
   std::vector<TriggersFound> found_;  // by place in the group
 };
+
+RankPlans triggered_set(const RankRequest& request, const Policy& policy, const PlannerOptions& options, RankWay way) {
+  const TriggeredSet triggered(request, policy, options, way);
+  RankWay found = way;
+  found.early = triggered.early();
+  return set_of(request, std::move(found), [&](std::int32_t place) { return triggered.of(place); });
+}
 
 }  // namespace
 
@@ -235,6 +247,7 @@ std::size_t largest_group(const Topology& topology) {
 PlannerOptions options_at(const RankWay& way, const PlannerOptions& options, std::int32_t place) {
   PlannerOptions changed = options;
   if (way.layers >= 0) changed.policy.set<StaggerOptions>() = {.layers = way.layers, .index = place};
+  if (!way.only.empty()) changed.policy.set<StaggerOptions>().only = way.only[static_cast<std::size_t>(place)];
   if (!way.early.empty()) changed.policy.set<TriggerOptions>().early = way.early[static_cast<std::size_t>(place)];
   return changed;
 }
@@ -255,9 +268,38 @@ RankPlans plan_staggered(const RankRequest& request, const Policy& policy, const
     return set_of(request, way, [&](std::int32_t place) {
       return request.plan(policy, options_at(way, options, place), *request.cost);
     });
-  const TriggeredSet triggered(request, policy, options, layers);
-  way.early = triggered.early();
-  return set_of(request, way, [&](std::int32_t place) { return triggered.of(place); });
+  return triggered_set(request, policy, options, std::move(way));
+}
+
+std::vector<std::vector<std::int32_t>> balanced_layers(std::span<const Bytes> bytes, std::size_t devices) {
+  std::vector<std::int32_t> by_size(bytes.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::ranges::stable_sort(by_size, std::greater(), [&](std::int32_t k) { return bytes[static_cast<std::size_t>(k)]; });
+  std::vector<std::vector<std::int32_t>> layers(devices);
+  std::vector<Bytes> sums(devices);
+  for (const std::int32_t k : by_size) {
+    const auto least = static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
+    layers[least].push_back(k);
+    sums[least] += bytes[static_cast<std::size_t>(k)];
+  }
+  for (std::vector<std::int32_t>& list : layers) std::ranges::sort(list);
+  return layers;
+}
+
+RankPlans plan_balanced(const RankRequest& request, const Policy& policy, const PlannerOptions& options) {
+  // What leaves, in its order, where there is room for everything.
+  PlannerOptions roomy = options;
+  roomy.memory[Tier::device].reset();
+  const PlanResult all = request.plan(policy, roomy, *request.cost);
+  std::vector<Bytes> bytes;
+  if (all.plan)
+    for (const Op& op : all.plan->phases.front().ops)
+      if (op.is_copy() && op.copy().to == Tier::host)
+        bytes.push_back(all.plan->phases.front().step->storage(op.copy().storage).bytes);
+  return triggered_set(request, policy, options,
+                       {.name = "balanced and triggered",
+                        .policy = std::string(policy.name),
+                        .only = balanced_layers(bytes, largest_group(*request.topology))});
 }
 
 RankPlans plan_ranks(const RankRequest& request, const Policy& policy, const PlannerOptions& options, Stagger stagger) {

@@ -24,6 +24,8 @@ struct RankWay {
   std::string policy;
   double link_share = 1;     // of the link, that plans are made for
   std::int32_t layers = -1;  // StaggerOptions::layers
+  // By place in the group: StaggerOptions::only; empty: by `layers`.
+  std::vector<std::vector<std::int32_t>> only = {};
   // By place in the group: TriggerOptions::early; empty: no triggers.
   std::vector<std::vector<std::int32_t>> early = {};
 
@@ -54,6 +56,10 @@ struct RankPlans {
   [[nodiscard]] const PlanResult& short_one() const;
 };
 
+// Which layers each of so many devices swaps, where a layer's input has so many bytes: all of them once, by turns as
+// even in bytes as can be, the largest first (longest processing time first).
+[[nodiscard]] std::vector<std::vector<std::int32_t>> balanced_layers(std::span<const Bytes> bytes, std::size_t devices);
+
 // `paper` has the triggers of triggers.h, unless vDNN's own are faster. `automatic` tries: none; paper's; the same with
 // other numbers of layers; each device's swap-ins at their best time (triggers.h); planned for the share of the link
 // that all of a group leave each; policy `auto`, with all of the link and with that share. A set with a device that
@@ -67,6 +73,9 @@ struct RankPlans {
 
 // From none to all of them; of many layers, some. What `paper` tries, in this order.
 [[nodiscard]] std::vector<std::int32_t> layer_counts(std::int32_t all);
+
+// One set: each layer is swapped by one device of each group, balanced_layers(), and comes back at its best time.
+[[nodiscard]] RankPlans plan_balanced(const RankRequest& request, const Policy& policy, const PlannerOptions& options);
 
 // The most devices that share a link to their host.
 [[nodiscard]] std::size_t largest_group(const Topology& topology);

@@ -201,7 +201,7 @@ Draft draft_vdnn(const Step& step, const Turns& turns, VdnnLayers layers, const 
   const StepFacts facts(step, {});
   const auto& stagger = context.policy.get<StaggerOptions>();
   Virtualizer virtualizer(facts, turns, layers == VdnnLayers::all, context.policy.get<TriggerOptions>());
-  if (stagger.layers >= 0) {
+  if (stagger.layers >= 0 || stagger.only) {
     const std::vector<TensorId> all = swappable(step, turns, layers);
     std::vector<TensorId> chosen;
     for (std::size_t k = 0; k < all.size(); ++k)
