@@ -16,7 +16,6 @@
 #include <limits>
 #include <thread>
 
-#include "backend/backend.h"
 #include "base/size_text.h"
 #include "base/stopwatch.h"
 #include "cluster/forwarding.h"
@@ -29,6 +28,7 @@
 #include "plan/summary.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "sleeping_backend.h"
 #include "step/build.h"
 #include "zoo/zoo.h"
 
@@ -41,42 +41,7 @@ constexpr int kSteps = 5;               // of which the fastest counts: what dis
 constexpr double kStepSeconds = 1.5;    // what a step without sums is slowed down to
 constexpr double kStartSeconds = 3e-5;  // of one sum, before its first byte
 
-constexpr double kWakeSeconds = 1e-3;  // what a thread may need to wake up; longer waits are real ones
-
 std::chrono::duration<double> as_duration(double seconds) { return std::chrono::duration<double>(seconds); }
-
-// Sleeps for as long as a task takes by a model; everything else is the null backend's.
-class SleepingBackend final : public Backend {
- public:
-  SleepingBackend(const CostModel& cost, double slowdown) : cost_(cost), slowdown_(slowdown) {}
-  [[nodiscard]] std::string_view name() const override { return null_->name(); }
-  [[nodiscard]] std::string description() const override { return null_->description(); }
-  void annotate(Step& step) const override { null_->annotate(step); }
-  [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
-    const std::chrono::duration<double> length(slowdown_ * cost_.task_seconds(step, task, algorithm));
-    return [this, length](const Launch&) {
-      // As on a device whose queue is full: to have been woken late does not make the next task late.
-      const Clock::time_point now = Clock::now();
-      if (now - free_at_ > as_duration(kWakeSeconds)) free_at_ = now;
-      free_at_ += std::chrono::duration_cast<Clock::duration>(length);
-      std::this_thread::sleep_until(free_at_);
-    };
-  }
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) override {
-    null_->write_tensor(step, tensor, logical, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) override {
-    null_->read_tensor(step, tensor, address, logical);
-  }
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return null_->allocate(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { null_->release(memory, bytes); }
-
- private:
-  const CostModel& cost_;
-  double slowdown_;
-  Clock::time_point free_at_;
-  std::unique_ptr<Backend> null_ = make_backend("null");
-};
 
 // Ranks behind a link, which is as quick both ways at once. Nothing goes before both are there.
 class ThrottledRanks final : public ForwardingCommunicator {

@@ -77,6 +77,8 @@ class Backend {
   [[nodiscard]] virtual std::string_view name() const = 0;
   // Name, library versions, instruction set, threads: whatever may change sizes or bits.
   [[nodiscard]] virtual std::string description() const = 0;
+  // Where the device is on PCIe, "0000:3b:00.0"; nothing where its memory is the host's.
+  [[nodiscard]] virtual std::optional<std::string> pci_bus_id() const { return std::nullopt; }
 
   // Fills in the algorithms of every task and the bytes of parameter-like storages
   // (parameters, gradients, optimizer state) where this backend's layout differs.

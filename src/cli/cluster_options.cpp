@@ -1,5 +1,6 @@
 #include "cli/cluster_options.h"
 
+#include "planner/ranks/triggers.h"
 #include "planner/search/search.h"
 
 namespace tide {
@@ -56,11 +57,13 @@ Cluster::Cluster(const ClusterArguments& arguments, const StepArguments& step, c
     : target_(target),
       options_(options),
       topology_(topology_of(arguments, target)),
-      road_(road_from_name(arguments.reduce)) {
+      road_(road_from_name(arguments.reduce)),
+      network_(network) {
   const StepOptions alone = step.options(true);
   StepOptions together = alone;
   together.ranks.count = static_cast<std::int64_t>(devices());
   together.ranks.shard = shard_from_name(arguments.shard);
+  together_ = together;
   build_alone_ = [=, &target](const StepChoice& choice) { return target.build(network, alone, choice); };
   build_ = [=, &target](const StepChoice& choice) { return target.build(network, together, choice); };
   target.cover(build_, options.memory[Tier::device]);
@@ -81,6 +84,18 @@ RankPlans Cluster::plan_at(const Policy& policy, Stagger stagger, const Step& st
 
 RankPlans Cluster::plan(const Policy& policy, Stagger stagger) const {
   return plan_at(policy, stagger, step_, build_, topology_);
+}
+
+std::int64_t Cluster::largest_late_batch(const Policy& policy, std::int64_t more, std::int64_t most) const {
+  PlannerOptions late = options_;
+  late.policy.set<TriggerOptions>().early.emplace();
+  const auto fits = [&](std::int64_t batch) {
+    StepOptions asked = together_;
+    asked.batch = batch;
+    const BuildStep build = [&](const StepChoice& choice) { return target_.build(network_, asked, choice); };
+    return search_any_plan(policy, build, target_.cost(), late).plan.has_value();
+  };
+  return tide::largest_late_batch(fits, more, most);
 }
 
 std::optional<double> Cluster::seconds_alone(const Policy& policy, Stagger stagger) const {

@@ -29,6 +29,9 @@ class Cluster {
   [[nodiscard]] RankPlans plan(const Policy& policy, Stagger stagger) const;
   // Of one device alone, planned in the same way; none: it does not fit.
   [[nodiscard]] std::optional<double> seconds_alone(const Policy& policy, Stagger stagger) const;
+  // Of each device, where all that the policy can swap is swapped and comes back as late as it can; counted in steps of
+  // `more`, up to `most`. REQUIRES: the policy swaps layers.
+  [[nodiscard]] std::int64_t largest_late_batch(const Policy& policy, std::int64_t more, std::int64_t most) const;
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] std::size_t devices() const { return device_count(topology_); }
   [[nodiscard]] const CostModel& cost() const { return target_.cost(); }
@@ -41,6 +44,8 @@ class Cluster {
   const PlannerOptions& options_;
   Topology topology_;
   ReduceRoad road_;
+  NetworkPtr network_;
+  StepOptions together_;
   BuildStep build_, build_alone_;
   Step step_, step_alone_;
 };

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/size_text.h"
 #include "cli/command.h"
+#include "cluster/link_groups.h"
 #include "executor/executor.h"
 #include "report/table.h"
 
@@ -19,6 +20,16 @@ std::string field_of(const char* path, std::string_view key) {
       return at == std::string::npos ? "" : line.substr(at);
     }
   return "unknown";
+}
+
+// What a device shares its link to host memory with.
+std::string link_text(const std::string& bus_id) {
+  try {
+    const std::string key = find_link_key(bus_id);
+    return key == bus_id ? fmt::format("{}, at the host itself", bus_id) : fmt::format("{}, behind {}", bus_id, key);
+  } catch (const Error& error) {
+    return fmt::format("{}; {}", bus_id, error.what());
+  }
 }
 
 std::string memory_text(std::string_view key) {
@@ -40,12 +51,16 @@ Command doctor_command(CLI::App& root) {
             table.add({"arena guard", ExecutorOptions{}.guard ? "on (debug build)" : "off (release build)"});
             for (const char* name : {"cpu", "cuda", "reference", "null"}) {
               std::string found;
+              std::optional<std::string> bus_id;
               try {
-                found = make_backend(name)->description();
+                const std::unique_ptr<Backend> backend = make_backend(name);
+                found = backend->description();
+                bus_id = backend->pci_bus_id();
               } catch (const Error& error) {
                 found = fmt::format("no: {}", error.what());
               }
               table.add({fmt::format("backend {}", name), found});
+              if (bus_id) table.add({"its link", link_text(*bus_id)});
             }
             fmt::print("{}", table.text());
             return kDone;

@@ -10,6 +10,7 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 #include "planner/policy.h"
+#include "planner/ranks/triggers.h"
 #include "report/table.h"
 #include "train/plan_network.h"
 
@@ -215,6 +216,20 @@ void print_cluster_text(const PlanArguments& arguments, const Network& network, 
                cluster.devices(), *outcome.alone);
 }
 
+// The paper's first step: the largest batch with late triggers, grown by a constant, where that is below the one asked
+// for. Nothing where not even that constant fits.
+std::string late_batch_text(const PlanArguments& arguments, const Cluster& cluster, const Policy& policy) {
+  const std::int64_t asked = arguments.step.batch;
+  constexpr std::int64_t kGrowth = 10;  // as in the paper's tables
+  try {
+    const std::int64_t largest = cluster.largest_late_batch(policy, std::min(kGrowth, asked), asked);
+    if (largest > 0) require_late_batch(asked, largest);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 int run_cluster(const PlanArguments& arguments, const NetworkPtr& network, const Target& target) {
   if (arguments.inference) throw Error("--inference has no gradients to sum; leave it or --devices out");
   if (!arguments.save.empty()) throw Error("--save writes the plan of one device; leave it or --devices out");
@@ -223,6 +238,13 @@ int run_cluster(const PlanArguments& arguments, const NetworkPtr& network, const
   const Cluster cluster(arguments.cluster, arguments.step, network, target, options);
   const Stagger stagger = stagger_from_name(arguments.cluster.stagger);
   ClusterOutcome outcome{.set = cluster.plan(policy, stagger), .alone = {}};
+  if (!outcome.set.fits() && stagger == Stagger::paper && !arguments.json) {
+    const std::string text = late_batch_text(arguments, cluster, policy);
+    if (!text.empty()) {
+      fmt::print(stderr, "tide: {}\n", text);
+      return kInfeasible;
+    }
+  }
   if (!outcome.set.fits()) return print_infeasible(arguments, *network, outcome.set.short_one(), options);
   outcome.alone = cluster.seconds_alone(policy, stagger);
   if (arguments.json)

@@ -107,6 +107,13 @@ void RankArguments::add_to(CLI::App& app) {
   app.add_option("--hang-timeout", hang_timeout,
                  "Seconds without progress after which a rank counts as hanging, or five times the predicted time")
       ->capture_default_str();
+  app.add_option("--stagger", stagger,
+                 "Which ranks swap what, of those whose devices share a link: none, each as if it were alone; paper, "
+                 "layers in turn (vdnn-conv, vdnn-all); auto, the fastest of many ways by the simulator")
+      ->capture_default_str();
+  app.add_option("--topology", topology,
+                 "How the ranks' devices are connected, for --stagger: a file or a name (docs/cluster-model.md); by "
+                 "default as the machines are built");
 }
 
 Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : arguments_(arguments) {
@@ -116,12 +123,16 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   static_cast<void>(wire_type(arguments.reduce_type));
   static_cast<void>(road_of(arguments.reduce));
   static_cast<void>(shard_from_name(arguments.shard));
+  const Stagger stagger = stagger_from_name(arguments.stagger);
+  if (!arguments.topology.empty()) static_cast<void>(find_topology(arguments.topology));
   const std::optional<Launched> launched = find_launcher();
   if (arguments.devices > 1 && !launched) become_launcher(static_cast<int>(arguments.devices));
   communicator_ = join_ranks();
   if (arguments.devices > 0 && arguments.devices != count())
     throw Error("--devices {} under a launcher that started {}; leave --devices out, it starts processes itself",
                 arguments.devices, count());
+  if (stagger != Stagger::none && count() == 1)
+    throw Error("--stagger {} is for several ranks; give --devices too", arguments.stagger);
   if (!is_first()) silent_.reset(std::fopen("/dev/null", "w"));
   if (count() == 1) return;
   WatchOptions options;
@@ -185,6 +196,9 @@ RankSettings Ranks::settings() const {
     throw Error("--bucket {} is not possible; a bucket has at least 1 byte", arguments_.bucket);
   settings.road = arguments_.reduce.empty() && arguments_.share_devices ? SumRoad::host : road_of(arguments_.reduce);
   settings.wire = wire_type(arguments_.reduce_type);
+  settings.stagger = stagger_from_name(arguments_.stagger);
+  if (!arguments_.topology.empty())
+    settings.topology = first_devices(find_topology(arguments_.topology), static_cast<std::size_t>(count()));
   return settings;
 }
 

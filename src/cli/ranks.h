@@ -20,6 +20,8 @@ struct RankArguments {
   std::int64_t leaves = 0;  // of a fixed order; 0: none
   std::string lend, lend_rate, lend_device, peer_rate;
   double hang_timeout = WatchOptions{}.hang;
+  std::string stagger{stagger_name(RankSettings{}.stagger)};
+  std::string topology;  // empty: as the machines are built
   void add_to(CLI::App& app);
 };
 

@@ -152,6 +152,7 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
       session.borrowed_device_bytes().is_zero()
           ? ""
           : fmt::format(", {} of other devices", format_size(session.borrowed_device_bytes())));
+  if (!session.swaps().empty()) fmt::print(out, "swaps of the ranks: {}\n", session.swaps());
   fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
 }
 
@@ -175,7 +176,8 @@ Peaks peaks_of(const Job& job) {
   const auto sum = [&](Bytes own) { return job.ranks.sum(own); };
   const Session& session = job.session;
   const Executor& executor = job.session.executor(job.full);
-  return {.planned = largest(job.summary.peak[Tier::device]),
+  // The plan of now: triggers of its swaps may have been corrected.
+  return {.planned = largest(summarize(job.plan).peak[Tier::device]),
           .measured = largest(executor.high_water()),
           .lent = sum(session.lent_bytes()),
           .borrowed = sum(session.borrowed_bytes()),
@@ -216,6 +218,9 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
     result["pushed_to_lenders_bytes"] = peaks.pushed_to_lenders.count();
     result["pulled_from_lenders_bytes"] = peaks.pulled_from_lenders.count();
   }
+  if (!job.session.swaps().empty()) result["swaps"] = job.session.swaps();
+  if (const TriggerTuning* const tuning = job.session.tuning())
+    result["trigger_corrections"] = {{"tried", tuning->corrections()}, {"kept", tuning->kept()}};
   if (const std::optional<Bytes> used = job.session.backend().used_memory())
     result["device_bytes_in_use"] = used->count();
   fmt::print("{}\n", result.dump(2));
@@ -225,6 +230,9 @@ void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks
   fmt::print("{} steps, {:.1f} img/s; peak {} bytes ({}), as planned: {}; weights {:016x}\n", report.steps,
              images_per_second(job, report), peaks.measured.count(), format_size(peaks.measured),
              peaks.measured == peaks.planned ? "yes" : "no", weights);
+  if (const TriggerTuning* const tuning = job.session.tuning(); tuning != nullptr && tuning->corrections() > 0)
+    fmt::print("swap-ins: corrected {} times by measured steps, {} of these kept\n", tuning->corrections(),
+               tuning->kept());
   if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
 }
 
@@ -306,6 +314,7 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
           {"the way to sum them", arguments.ranks.reduce},
           {"what is sharded", fmt::format("{} {}", arguments.ranks.shard, arguments.ranks.least_to_shard)},
+          {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
           {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
 }
 

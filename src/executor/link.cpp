@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <thread>
 
 namespace tide {
 namespace {
@@ -41,7 +42,33 @@ void sleep_until(const timespec& start, double seconds) {
 
 }  // namespace
 
-void Link::copy(std::byte* to, const std::byte* from, Bytes bytes) const {
+void SharedLink::pass(Route route, Bytes bytes) {
+  // To have been woken late is no time that the link was free.
+  constexpr std::chrono::milliseconds kWake(1);
+  const auto takes = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes.count()) / bytes_per_second_));
+  Way& way = ways_[route];
+  Clock::time_point over;
+  {
+    const std::lock_guard lock(way.mutex);
+    const Clock::time_point now = Clock::now();
+    if (now - way.free_at > kWake) way.free_at = now;
+    way.free_at += takes;
+    over = way.free_at;
+  }
+  std::this_thread::sleep_until(over);
+}
+
+void Link::copy(std::byte* to, const std::byte* from, Bytes bytes, Route way) const {
+  if (shared_ != nullptr) {
+    for (std::int64_t done = 0; done < bytes.count();) {
+      const std::int64_t piece = std::min(SharedLink::kPiece, bytes.count() - done);
+      backend_.copy(to + done, from + done, Bytes(piece));
+      shared_->pass(way, Bytes(piece));
+      done += piece;
+    }
+    return;
+  }
   if (bytes_per_second_ <= 0) return backend_.copy(to, from, bytes);
   timespec start{};
   ::clock_gettime(CLOCK_MONOTONIC, &start);

@@ -39,7 +39,7 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
     : backend_(backend),
       arena_(tiers.device),
       phase_(&phase),
-      link_(backend, options.link_bytes_per_second),
+      link_(backend, options.link_bytes_per_second, options.shared_link),
       collectives_(options.collectives),
       observer_(options.observer),
       record_(options.record) {
@@ -58,7 +58,8 @@ PhaseExecutor::PhaseExecutor(const Phase& phase, Backend& backend, const Tiers& 
   const bool calls_others =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane == Lane::reduce; });
   const bool records = !calls_others || collectives_->records();
-  if (!guard_ && !uses_stores && records && options.link_bytes_per_second <= 0) record_step();
+  const bool slowed = options.link_bytes_per_second > 0 || options.shared_link != nullptr;
+  if (!guard_ && !uses_stores && records && !slowed) record_step();
   const bool copies =
       std::any_of(ops_.begin(), ops_.end(), [](const Prepared& op) { return op.lane != Lane::compute; });
   if (copies && !guard_ && !queue_) lanes_ = std::make_unique<Lanes>(*phase_, [this](std::size_t op) { run_op(op); });
@@ -230,7 +231,7 @@ void PhaseExecutor::move(const Prepared& op) {
   if (row_of(op.route).medium == Medium::peer)
     backend_.copy(op.copy_to, op.copy_from, op.copy_bytes);
   else if (op.store == nullptr)
-    link_.copy(op.copy_to, op.copy_from, op.copy_bytes);
+    link_.copy(op.copy_to, op.copy_from, op.copy_bytes, op.route);
   else if (op.copy_from != nullptr)
     op.store->write(op.store_offset, op.copy_from, op.copy_bytes);
   else

@@ -45,6 +45,7 @@ struct ExecutorOptions {
   // Above 0: copies between device and host are slowed down to this, each way, as on a link
   // of that speed.
   double link_bytes_per_second = 0;
+  SharedLink* shared_link = nullptr;  // instead: that of several executors, which it outlives
   // For steps of several ranks; outlives the executor.
   Collectives* collectives = nullptr;
   OpObserver* observer = nullptr;  // likewise

@@ -8,37 +8,20 @@
 #include <thread>
 
 #include "backend/nccl_collectives.h"
-#include "cost/medium_speed.h"
+#include "base/stopwatch.h"
 #include "executor/host_collectives.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
+#include "planner/ranks/corrections.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
+#include "train/persistent_places.h"
+#include "train/rank_swaps.h"
 #include "train/share.h"
 
 namespace tide {
 
 namespace {
-
-// What lasts from step to step, which not all that persists does: gradients of rounds, metrics.
-bool lasts(const Storage& storage) {
-  return storage.persistent && storage.tensor_class != TensorClass::parameter_gradient &&
-         storage.tensor_class != TensorClass::metric;
-}
-
-// Where a plan keeps what lasts, in table order. All variants must agree on it: they
-// work on the same parameters.
-using Place = std::pair<Tier, Bytes>;
-std::vector<Place> persistent_places(const Plan& plan) {
-  const Phase& phase = plan.phases.front();
-  std::vector<std::pair<StorageId, Place>> found;
-  for (const Residency& r : phase.residencies)
-    if (r.first == kEntry && lasts(phase.step->storage(r.storage))) found.push_back({r.storage, {r.tier, r.address}});
-  std::sort(found.begin(), found.end());
-  std::vector<Place> places;
-  for (const auto& [storage, place] : found) places.push_back(place);
-  return places;
-}
 
 // A plan from a file was made for the budget, and with the permission, of that time.
 void require_allowed(const Plan& plan, const SessionOptions& options) {
@@ -52,14 +35,6 @@ void require_allowed(const Plan& plan, const SessionOptions& options) {
       throw Error("the plan needs {} bytes of {} memory, the budget is {}; plan again for this budget",
                   summary.peak[row.tier].count(), row.name, budget->count());
   }
-}
-
-// By rank.
-std::vector<Bytes> gather_bytes(Communicator& communicator, Bytes own) {
-  std::vector<Bytes> all;
-  for (const std::string& text : communicator.gather(std::to_string(own.count())))
-    all.push_back(Bytes(std::stoll(text)));
-  return all;
 }
 
 // What ranks can be told at once.
@@ -100,7 +75,9 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   if (!target) target = make_target(options);
   std::unique_ptr<Session> session(new Session(std::move(network), options, std::move(target)));
   session->offer_loans();
+  session->stagger(variants);
   if (std::optional<PlanResult> too_small = session->plan_all(variants)) return *std::move(too_small);
+  session->start_tuning();
   session->allocate();
   session->initialize();
   return session;
@@ -153,15 +130,18 @@ std::optional<PlanResult> Session::plan_variant(const Policy& policy, const Step
     plan = bind_plan(*options_.plan, build_part(0, Part::whole), build_part);
     require_allowed(plan, options_);
   } else {
+    const CostModel& times = link_share_ ? static_cast<const CostModel&>(*link_share_) : cost();
     PlanResult result = search_plan(
-        policy, [&](const StepChoice& choice) { return build(variant, choice); }, cost(), planner);
+        policy, [&](const StepChoice& choice) { return build(variant, choice); }, times, planner);
     if (!result.plan) return result;
     plan = *std::move(result.plan);
   }
-  if (leads)
+  if (leads) {
     lead_ = variant;
-  else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan))
+    lead_context_ = planner;
+  } else if (persistent_places(plan) != persistent_places(variants_.at(lead_).plan)) {
     throw Error("the plan keeps its parameters at other addresses than the steps planned here; plan without --plan");
+  }
   planner.rest_in_host = rest_in_host(plan);
   variants_[variant].plan = std::move(plan);
   return std::nullopt;
@@ -218,64 +198,15 @@ std::unique_ptr<Collectives> Session::make_collectives() {
   return make_host_collectives(sums_over, backend(), {.wire = ranks().wire, .tree = ranks().leaves > 0});
 }
 
-void Session::offer_loans() {
-  if (ranks().count() == 1) {
-    if (!ranks().lend.is_zero() || !ranks().lend_device.is_zero())
-      throw Error("there is no other rank to lend memory to; leave --lend out");
-    return;
-  }
-  Communicator& communicator = *ranks().communicator;
-  offered_ = share_out_loans(gather_bytes(communicator, ranks().lend));
-  std::vector<std::string> hosts;
-  for (int rank = 0; rank < communicator.size(); ++rank) hosts.push_back(communicator.host(rank));
-  offered_devices_ = pair_loans(gather_bytes(communicator, ranks().lend_device), hosts);
-  const bool is_far = std::ranges::any_of(offered_, [&](const Loan& loan) {
-    return loan.borrower == communicator.rank() && communicator.host(loan.lender) != communicator.host(loan.borrower);
-  });
-  const double usual = is_far ? kNetworkBytesPerSecond : kSharedBytesPerSecond;
-  take_offer(offered_, Tier::lent, Medium::network,
-             ranks().lent_bytes_per_second > 0 ? ranks().lent_bytes_per_second : usual);
-  take_offer(offered_devices_, Tier::peer, Medium::peer, ranks().peer_bytes_per_second);
-}
-
-void Session::take_offer(const std::vector<Loan>& offered, Tier tier, Medium medium, double bytes_per_second) {
-  Bytes own;
-  for (const Loan& loan : offered)
-    if (loan.borrower == ranks().rank()) own += Bytes(static_cast<std::int64_t>(loan.bytes));
-  if (own.is_zero()) return;
-  options_.planner.memory[tier] = own;
-  if (bytes_per_second > 0) costs_.push_back(std::make_unique<MediumSpeed>(cost(), medium, bytes_per_second));
-}
-
-std::vector<Loan> Session::cut(const std::vector<Loan>& offered, Tier tier, Bytes needed) {
-  const std::vector<Loan> loans = cut_loans(offered, gather_bytes(*ranks().communicator, needed));
-  for (const Loan& loan : loans)
-    if (loan.lender == ranks().rank()) lent_bytes_[tier] += Bytes(static_cast<std::int64_t>(loan.bytes));
-  return loans;
-}
-
-// Loans are made when every rank has its plans: one that has none ends before anybody waits for it.
-void Session::take_loans(const PerTier<Bytes>& needed) {
-  Communicator* const communicator = ranks().communicator;
-  if (!offered_.empty()) loans_ = make_loans(*communicator, cut(offered_, Tier::lent, needed[Tier::lent]));
-  if (!loans_.borrowed.empty()) lent_ = std::make_unique<BorrowedMemory>(loans_);
-  if (!offered_devices_.empty())
-    device_loans_ =
-        std::make_unique<DeviceLoans>(*communicator, backend(), cut(offered_devices_, Tier::peer, needed[Tier::peer]));
-}
-
-void Session::end_loans() {
-  loans_.borrowed.clear();
-  loans_.lent.clear();
-  if (device_loans_) device_loans_->end();
-}
-
 void Session::allocate() {
   PerTier<Bytes> needed;
   for (const auto& [variant, planned] : variants_) {
     const PlanSummary summary = summarize(planned.plan);
     for (const TierRow& row : kTierTable) needed[row.tier] = std::max(needed[row.tier], summary.peak[row.tier]);
   }
+  // Other triggers may take more of the budget.
+  if (tuning_ && lead_context_.memory[Tier::device])
+    needed[Tier::device] = std::max(needed[Tier::device], *lead_context_.memory[Tier::device]);
   const Bytes device = needed[Tier::device], host = needed[Tier::host], disk = needed[Tier::disk];
   const std::optional<Bytes>& budget = options_.planner.memory[Tier::device];
   // The room is for one of them, and as large as its plan's inputs, which may be more than the whole
@@ -287,15 +218,21 @@ void Session::allocate() {
   if (!disk.is_zero()) disk_ = std::make_unique<SpillFile>(options_.spill_directory, disk);
   if (ranks().count() > 1) collectives_ = make_collectives();
   take_loans(needed);
+  if (ahead) input_ahead_ = device;
+  for (auto& [variant, planned] : variants_) planned.executor = executor_of(variant, planned.plan);
+}
+
+std::unique_ptr<Executor> Session::executor_of(const StepVariant& variant, const Plan& plan) const {
+  ExecutorOptions executor = options_.executor;
+  executor.collectives = collectives_.get();
+  executor.observer = ranks().observer;
+  if (variant == lead_) {
+    if (input_ahead_) executor.input_ahead = *input_ahead_;
+    executor.record = executor.record || (tuning_ && !tuning_->is_done());
+  }
   Tiers tiers(*arena_, host_.get(), disk_.get(), lent_.get());
   tiers.peer = peer();
-  for (auto& [variant, planned] : variants_) {
-    ExecutorOptions executor = options_.executor;
-    executor.collectives = collectives_.get();
-    executor.observer = ranks().observer;
-    if (ahead && variant == lead_) executor.input_ahead = device;
-    planned.executor = make_executor(planned.plan, backend(), tiers, executor);
-  }
+  return make_executor(plan, *target_->backend(), tiers, executor);
 }
 
 const Session::Planned& Session::find(const StepVariant& variant) const {
@@ -319,6 +256,11 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
 
 Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, std::span<const std::int64_t> samples,
                               double learning_rate, std::span<const std::int64_t> next, const GlobalBatch& global) {
+  // Every rank has a step of its lead here, or none has. The plan changes before a step, so that behind it all is of
+  // the plan that it had.
+  const bool tunes = tuning_ && !tuning_->is_done() && variant == lead_ &&
+                     global.samples == checked_multiply(variant.batch, ranks().count());
+  if (tunes && whole_step_seconds_) tuning_->after_step(*whole_step_seconds_);
   Planned& planned = find(variant);
   Executor& executor = *planned.executor;
   if (static_cast<std::int64_t>(samples.size()) != variant.batch)
@@ -331,6 +273,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
   planned.loaded_data = nullptr;
   if (!is_loaded) load(planned, data, samples);
+  const Stopwatch watch;
   executor.start({.seed = options_.seed,
                   .step = steps_,
                   .learning_rate = learning_rate,
@@ -344,6 +287,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
     planned.loaded.assign(next.begin(), next.end());
   }
   executor.finish();
+  if (tunes) whole_step_seconds_ = watch.seconds();
   if (variant.training) ++steps_;
   return executor.metric();
 }

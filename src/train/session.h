@@ -16,8 +16,11 @@
 #include "memory/spill_file.h"
 #include "plan/summary.h"
 #include "planner/policy.h"
+#include "planner/ranks/link_share.h"
+#include "planner/vdnn/swaps.h"
 #include "train/dataset.h"
 #include "train/session_options.h"
+#include "train/trigger_tuning.h"
 
 namespace tide {
 
@@ -82,6 +85,10 @@ class Session {
   void end_loans();
   [[nodiscard]] std::uint64_t steps_done() const { return steps_; }
   [[nodiscard]] const RankSettings& ranks() const { return options_.ranks; }
+  // How the ranks swap, as they agreed; empty: each by itself.
+  [[nodiscard]] const std::string& swaps() const { return swaps_; }
+  // What measured steps did to the triggers of its swaps; null: it has none. The plan may change with it.
+  [[nodiscard]] const TriggerTuning* tuning() const { return tuning_.get(); }
 
   // Whether ranks have only shares of the state: what reads all of it is then for all ranks together.
   [[nodiscard]] bool is_sharded() const { return ranks().count() > 1 && ranks().shard != Shard::none; }
@@ -143,6 +150,8 @@ class Session {
                                                         PlanningContext planner);
   [[nodiscard]] std::optional<PlanResult> plan_evaluation(const Policy& policy, std::vector<StepVariant> variants,
                                                           const PlanningContext& planner);
+  // What all ranks agree on becomes part of the options.
+  void stagger(const std::vector<StepVariant>& variants);
   // The same with other options where the first ones leave something too small.
   [[nodiscard]] std::optional<PlanResult> plan_all(const std::vector<StepVariant>& variants);
   // The batches in which that many samples are evaluated.
@@ -162,6 +171,11 @@ class Session {
   }
   // Memory for the largest variant, and an executor for each.
   void allocate();
+  [[nodiscard]] std::unique_ptr<Executor> executor_of(const StepVariant& variant, const Plan& plan) const;
+  // Where the lead's swaps have triggers, measured steps correct them.
+  void start_tuning();
+  bool correct_triggers();
+  void run_lead_with(Plan plan);
 
   NetworkPtr network_;
   SessionOptions options_;
@@ -182,6 +196,14 @@ class Session {
   std::int64_t at_once_ = std::numeric_limits<std::int64_t>::max();  // of an evaluation's samples
   bool sends_ahead_ = false;  // there is to be room on the device for a batch beside the plans
   std::uint64_t steps_ = 0;
+  std::string swaps_;
+  PlanningContext lead_context_;      // that the lead was planned in
+  std::optional<Bytes> input_ahead_;  // ExecutorOptions::input_ahead of the lead's
+  std::unique_ptr<TriggerTuning> tuning_;
+  std::optional<double> whole_step_seconds_;  // of the last one
+  TriggerOptions triggers_, triggers_before_;
+  Plan plan_before_;
+  std::optional<LinkShare> link_share_;  // what plans are made for, where that is not all of the link
 };
 
 }  // namespace tide

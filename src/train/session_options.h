@@ -9,6 +9,7 @@
 
 #include "cluster/communicator.h"
 #include "executor/executor.h"
+#include "planner/ranks/ranks.h"
 #include "train/dataset.h"
 #include "train/target.h"
 
@@ -49,6 +50,9 @@ struct RankSettings {
   // Above 0: how fast the two are taken for, each way. Else host memory as within a machine, or as over a plain network
   // where a lender is on another; and device memory as the link to the host.
   double lent_bytes_per_second = 0, peer_bytes_per_second = 0;
+  // Which of the devices that share a link swap what; all ranks agree on it before they plan (rank_swaps.h).
+  Stagger stagger = Stagger::none;
+  std::optional<Topology> topology = {};  // rank r is its device r; none: as the machines are built
 
   [[nodiscard]] int count() const { return communicator != nullptr ? communicator->size() : 1; }
   // RankOptions::parts; a global batch is a multiple of them.

@@ -57,6 +57,7 @@ class WatchedRanks final : public ForwardingCommunicator {
 
 void WatchedOps::on_phase(const Phase& phase) {
   std::vector<Named>& names = phases_[&phase];
+  names.clear();  // of a plan that stood there before
   const Step& step = *phase.step;
   for (const Op& op : phase.ops) {
     if (op.is_run()) {

@@ -1,5 +1,6 @@
 // tide plan and tide compare for several devices that are not there.
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "cli/run_tide.h"
 
@@ -60,6 +61,18 @@ TEST(ClusterCommand, TooLittleMemoryIsAnAnswer) {
   const ProgramRun run = run_tide("plan lenet --device k40c --memory 64KiB --devices 2 --policy liveness");
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("does not fit"), std::string::npos) << run.err;
+}
+
+TEST(ClusterCommand, ThePaperNamesTheLargestBatchWithLateTriggers) {
+  const std::string alexnet = "plan alexnet --device p100 --memory 1GiB --devices 2 --policy vdnn-conv --stagger paper";
+  const ProgramRun run = run_tide(alexnet + " --batch 1000");
+  EXPECT_EQ(run.code, 2);
+  const std::regex line(R"(tide: a batch of 1000 runs out of memory: .* (\d+) is the largest; use that\n)");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_match(run.err, match, line)) << run.err;
+  const std::string largest = match[1];
+  EXPECT_EQ(run_tide(alexnet + " --batch " + largest).code, 0);
+  EXPECT_EQ(run_tide(alexnet + " --batch " + std::to_string(std::stoi(largest) + 10)).code, 2);
 }
 
 TEST(ClusterCommand, BadValuesEndInOneLine) {

@@ -48,6 +48,10 @@ def models():
         part = trained(2, 32, "--steps", "20", "--optimizer", "adam", *sharded)
         assert part["weights_hash"] == whole["weights_hash"] and part["accuracy"] == whole["accuracy"], (part, whole)
         assert part["peak_bytes"] < whole["peak_bytes"], (part, whole)
+    swapping = ["--steps", "12", "--policy", "vdnn-conv", "--memory", "970KiB", "--link", "200MB/s", "--profile", "none"]
+    swapped = {stagger: trained(2, 32, *swapping, "--stagger", stagger) for stagger in ("none", "paper", "auto")}
+    assert len({job["weights_hash"] for job in swapped.values()}) == 1, swapped
+    assert "swaps" not in swapped["none"] and swapped["paper"]["swaps"].startswith("paper"), swapped
     first = [trained(ranks, 32, "--steps", "1", "--sync-batch-norm")["loss"] for ranks in (1, 2, 4)]
     assert max(first) - min(first) < 1e-5, first
 
@@ -161,6 +165,9 @@ def words():
     refused("'2:1MiB' names no rank; there are 0 to 1", "--lend", "2:1MiB")
     refused("not a size", "--lend", "0:much")
     refused("names no rank", "--lend-device", "x:1MiB")
+    refused("swaps no layers that could be staggered", "--stagger", "paper", "--policy", "liveness")
+    refused("unknown way to stagger", "--stagger", "sideways")
+    refused("nowhere", "--stagger", "auto", "--topology", "nowhere")
     result = train(2, 4000)
     assert result.returncode == 1 and "larger than the training set" in result.stderr, result
     stops()

@@ -7,6 +7,7 @@
 
 #include "cost/device_model.h"
 #include "plan/check_together.h"
+#include "plan/plan_json.h"
 #include "plan/summary.h"
 #include "planner/ranks/link_share.h"
 #include "planner/ranks/triggers.h"
@@ -130,11 +131,41 @@ TEST(Stagger, ThePaperSwapsTheFewestLayersThatDo) {
   ASSERT_TRUE(set.fits());
   std::int32_t fewest = 0;
   while (needs(fewest) > budget) ++fewest;
-  EXPECT_EQ(set.way, fmt::format("paper, {} of 13 layers", fewest));
+  EXPECT_TRUE(set.way.ends_with(fmt::format(", {} of 13 layers", fewest))) << set.way;
+  // Its triggers are not slower than vDNN's own, and each rank can make its plan from the way alone.
+  EXPECT_LE(set.seconds, plan_staggered(cluster.request, policy, options(budget), fewest).seconds);
+  ASSERT_EQ(set.ways.front().name, set.way);
+  for (std::int32_t place = 0; place < 2; ++place)
+    EXPECT_EQ(to_json(*make_plan(find_policy(set.ways.front().policy), cluster.step, cluster.cost,
+                                 options_at(set.ways.front(), options(budget), place))
+                           .plan),
+              to_json(*set.of[static_cast<std::size_t>(place)]->plan));
   EXPECT_FALSE(plan_ranks(cluster.request, policy, options(Bytes(1 << 20)), Stagger::paper).fits());
   const std::string error = test::error_of(
       [&] { (void)plan_ranks(cluster.request, find_policy("liveness"), test::on_device(), Stagger::paper); });
   EXPECT_NE(error.find("liveness"), std::string::npos);
+}
+
+TEST(Stagger, LayersAreSharedOutByTheirBytes) {
+  using Lists = std::vector<std::vector<std::int32_t>>;
+  const std::vector<Bytes> bytes{Bytes(1), Bytes(13), Bytes(3), Bytes(6), Bytes(2)};
+  EXPECT_EQ(balanced_layers(bytes, 2), (Lists{{1}, {0, 2, 3, 4}}));
+  EXPECT_EQ(balanced_layers(bytes, 1), (Lists{{0, 1, 2, 3, 4}}));
+  EXPECT_EQ(balanced_layers({}, 2), (Lists{{}, {}}));
+  Cluster cluster(vgg(), 16, 2);
+  const RankPlans set = plan_balanced(cluster.request, find_policy("vdnn-conv"), test::on_device());
+  ASSERT_TRUE(set.fits());
+  const std::set<std::string> first = out_of(*set.of[0]->plan), second = out_of(*set.of[1]->plan);
+  std::size_t copies = 0;
+  for (const auto& result : set.of)
+    copies += static_cast<std::size_t>(std::ranges::count_if(
+        result->plan->phases.front().ops, [](const Op& op) { return op.is_copy() && op.copy().to == Tier::host; }));
+  EXPECT_EQ(copies, 13U);
+  for (const std::string& name : first) EXPECT_FALSE(second.contains(name)) << name;
+  const auto moved = [&](std::size_t rank) {
+    return static_cast<double>(summarize(*set.of[rank]->plan).offloaded_bytes.count());
+  };
+  EXPECT_NEAR(moved(0) / moved(1), 1, 0.1);
 }
 
 TEST(Stagger, AutoIsNeverSlowerThanTheOthers) {

@@ -1,5 +1,6 @@
 #include "backend/cuda/context.h"
 
+#include <array>
 #include <cstring>
 
 #include "backend/cuda/elementwise.h"
@@ -51,6 +52,17 @@ std::string Context::description() const {
                      version_text(driver, 1000, 10), version_text(runtime, 1000, 10), cudnnGetVersion() / 10000,
                      cudnnGetVersion() / 100 % 100, cudnnGetVersion() % 100, cublasLtGetVersion(),
                      precision_name(precision_), deterministic_ ? "" : " nondeterministic");
+}
+
+std::string Context::pci_bus_id() const {
+  int device = 0;
+  std::array<char, 32> text{};
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device), "asking for the device's bus id");
+  std::string bus_id = text.data();
+  for (char& letter : bus_id)  // others write these numbers in small letters
+    if (letter >= 'A' && letter <= 'F') letter = static_cast<char>(letter - 'A' + 'a');
+  return bus_id;
 }
 
 void Context::set_state(const StepState& state) {

@@ -27,6 +27,7 @@ class Context {
   [[nodiscard]] Precision precision() const { return precision_; }
   [[nodiscard]] bool deterministic() const { return deterministic_; }
   [[nodiscard]] std::string description() const;
+  [[nodiscard]] std::string pci_bus_id() const;
 
   // Each lane has one. Kernels run on that of the compute lane.
   [[nodiscard]] cudaStream_t stream(Lane lane = Lane::compute) const { return streams_[lane].get(); }

@@ -73,6 +73,7 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] std::string description() const override { return context_->description(); }
+  [[nodiscard]] std::optional<std::string> pci_bus_id() const override { return context_->pci_bus_id(); }
   [[nodiscard]] bool host_addressable() const override { return false; }
 
   void annotate(Step& step) const override {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/names.h"
@@ -27,9 +29,9 @@ std::vector<std::int32_t> places_in_group(const Topology& topology) {
 
 // A set whose ranks differ only by their place in their group.
 template <typename PlanPlace>
-RankPlans set_of(const RankRequest& request, std::string way, const PlanPlace& plan) {
+RankPlans set_of(const RankRequest& request, RankWay way, const PlanPlace& plan) {
   RankPlans set;
-  set.way = std::move(way);
+  set.way = way.name;
   std::map<std::int32_t, Result> known;
   std::vector<const Plan*> plans;
   for (const std::int32_t place : places_in_group(*request.topology)) {
@@ -42,6 +44,7 @@ RankPlans set_of(const RankRequest& request, std::string way, const PlanPlace& p
   require_valid_together(plans);
   set.timelines = simulate_together(plans, {&request.cost, 1}, *request.topology, request.road);
   set.seconds = seconds_of(set.timelines);
+  set.ways = {std::move(way)};
   return set;
 }
 
@@ -50,13 +53,8 @@ RankPlans alike(const RankRequest& request, const std::string& way, const Policy
   const Result result = std::make_shared<const PlanResult>(
       link_share == 1 ? request.plan(policy, options, *request.cost)
                       : request.plan(policy, options, LinkShare(*request.cost, link_share)));
-  return set_of(request, way, [&](std::int32_t) { return *result; });
-}
-
-PlannerOptions staggered(const PlannerOptions& options, std::int32_t layers, std::int32_t place) {
-  PlannerOptions changed = options;
-  changed.policy.set<StaggerOptions>() = {.layers = layers, .index = place};
-  return changed;
+  return set_of(request, {.name = way, .policy = std::string(policy.name), .link_share = link_share},
+                [&](std::int32_t) { return *result; });
 }
 
 std::string way_text(std::string_view name, std::int32_t layers, std::int32_t all) {
@@ -82,10 +80,15 @@ class RankSearch {
       throw Error("policy {} swaps no layers that could be staggered; use vdnn-conv or vdnn-all, or --stagger auto",
                   policy_.name);
     RankPlans set;
-    for (const std::int32_t layers : layer_counts()) {
+    for (const std::int32_t layers : layer_counts(all_)) {
       set = in_turn("paper", layers, false);
-      if (set.fits()) break;
+      if (!set.fits()) continue;
+      if (layers == 0) break;
+      RankPlans triggered = in_turn("paper with triggers", layers, true);
+      return triggered.fits() && triggered.seconds <= set.seconds ? std::move(triggered) : std::move(set);
     }
+    // Late triggers take the least memory.
+    if (RankPlans late; !set.fits() && (late = in_turn("paper with triggers", all_, true)).fits()) return late;
     return set;
   }
 
@@ -102,6 +105,8 @@ class RankSearch {
         consider(in_turn("staggered", layers, false));
         consider(in_turn("staggered and triggered", layers, true));
       }
+      if (group_ > 1)
+        consider(tried("balanced and triggered", [&] { return plan_balanced(request_, policy_, options_); }));
     }
     const double share = 1 / static_cast<double>(group_);
     const auto other = std::ranges::find(policies(), true, &Policy::tries_all_others);
@@ -118,6 +123,11 @@ class RankSearch {
   RankPlans finished(RankPlans set) {
     for (Trial& trial : trials_) trial.kept = trial.name == set.way && set.fits();
     set.trials = std::move(trials_);
+    std::ranges::stable_sort(ways_, {}, &std::pair<double, RankWay>::first);
+    set.ways.clear();
+    for (auto& [seconds, way] : ways_) set.ways.push_back(std::move(way));
+    // Of equals, the one that was taken.
+    std::ranges::stable_partition(set.ways, [&](const RankWay& way) { return way.name == set.way; });
     return set;
   }
 
@@ -131,6 +141,7 @@ class RankSearch {
                        .seconds = set.fits() ? std::optional(set.seconds) : std::nullopt,
                        .took = watch.seconds(),
                        .kept = false});
+    if (set.fits()) ways_.emplace_back(set.seconds, set.ways.front());
     return set;
   }
 
@@ -139,18 +150,9 @@ class RankSearch {
     return tried(way, [&] {
       RankPlans set = plan_staggered(request_, policy_, options_, layers, triggers);
       set.way = way;
+      if (set.fits()) set.ways.front().name = way;
       return set;
     });
-  }
-
-  // From none to all; of many layers, some.
-  [[nodiscard]] std::vector<std::int32_t> layer_counts() const {
-    constexpr std::int32_t kMostCounts = 32;
-    const std::int32_t more = std::max(1, all_ / kMostCounts);
-    std::vector<std::int32_t> counts;
-    for (std::int32_t layers = 0; layers < all_; layers += more) counts.push_back(layers);
-    counts.push_back(all_);
-    return counts;
   }
 
   const RankRequest& request_;
@@ -159,22 +161,25 @@ class RankSearch {
   std::int32_t all_;
   std::size_t group_;
   std::vector<Trial> trials_;
+  std::vector<std::pair<double, RankWay>> ways_;  // with their seconds
 };
 
 // The devices of a group, each with its swap-ins at their best time beside the others.
 class TriggeredSet {
  public:
-  TriggeredSet(const RankRequest& request, const Policy& policy, const PlannerOptions& options, std::int32_t layers)
+  // REQUIRES: of the way, layers or those of each place are set.
+  TriggeredSet(const RankRequest& request, const Policy& policy, const PlannerOptions& options, const RankWay& way)
       : request_(request),
         policy_(policy),
         options_(options),
-        layers_(layers),
+        way_(way),
         some_(first_devices(*request.topology, std::min(device_count(*request.topology), kSimulated))) {
     const std::size_t places = largest_group(*request.topology);
     for (std::size_t place = 0; place < places; ++place)
-      found_.push_back(earliest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
-                                         static_cast<std::size_t>(layers_),
-                                         static_cast<std::int32_t>(request.step->layer_names.size())));
+      found_.push_back(
+          earliest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
+                            way.only.empty() ? static_cast<std::size_t>(way.layers) : way.only[place].size(),
+                            static_cast<std::int32_t>(request.step->layer_names.size())));
     if (std::ranges::any_of(found_, [](const TriggersFound& found) { return !found.result.plan; })) return;
     for (std::size_t place = 0; place < places; ++place)
       found_[place] = latest_triggers([&](const TriggerOptions& triggers) { return plan(place, triggers); },
@@ -184,13 +189,19 @@ class TriggeredSet {
   [[nodiscard]] const PlanResult& of(std::int32_t place) const {
     return found_[static_cast<std::size_t>(place)].result;
   }
+  // By place.
+  [[nodiscard]] std::vector<std::vector<std::int32_t>> early() const {
+    std::vector<std::vector<std::int32_t>> lists;
+    for (const TriggersFound& found : found_) lists.push_back(found.triggers.early.value());
+    return lists;
+  }
 
  private:
   // Devices that are simulated for each trigger: further groups are alike.
   static constexpr std::size_t kSimulated = 8;
 
   [[nodiscard]] PlanResult plan(std::size_t place, const TriggerOptions& triggers) const {
-    PlannerOptions changed = staggered(options_, layers_, static_cast<std::int32_t>(place));
+    PlannerOptions changed = options_at(way_, options_, static_cast<std::int32_t>(place));
     changed.policy.set<TriggerOptions>() = triggers;
     return request_.plan(policy_, changed, *request_.cost);
   }
@@ -205,10 +216,17 @@ class TriggeredSet {
   const RankRequest& request_;
   const Policy& policy_;
   const PlannerOptions& options_;
-  std::int32_t layers_;
+  const RankWay& way_;
   Topology some_;
   std::vector<TriggersFound> found_;  // by place in the group
 };
+
+RankPlans triggered_set(const RankRequest& request, const Policy& policy, const PlannerOptions& options, RankWay way) {
+  const TriggeredSet triggered(request, policy, options, way);
+  RankWay found = way;
+  found.early = triggered.early();
+  return set_of(request, std::move(found), [&](std::int32_t place) { return triggered.of(place); });
+}
 
 }  // namespace
 
@@ -226,15 +244,62 @@ std::size_t largest_group(const Topology& topology) {
   return most;
 }
 
+PlannerOptions options_at(const RankWay& way, const PlannerOptions& options, std::int32_t place) {
+  PlannerOptions changed = options;
+  if (way.layers >= 0) changed.policy.set<StaggerOptions>() = {.layers = way.layers, .index = place};
+  if (!way.only.empty()) changed.policy.set<StaggerOptions>().only = way.only[static_cast<std::size_t>(place)];
+  if (!way.early.empty()) changed.policy.set<TriggerOptions>().early = way.early[static_cast<std::size_t>(place)];
+  return changed;
+}
+
+std::vector<std::int32_t> layer_counts(std::int32_t all) {
+  constexpr std::int32_t kMostCounts = 32;
+  const std::int32_t more = std::max(1, all / kMostCounts);
+  std::vector<std::int32_t> counts;
+  for (std::int32_t layers = 0; layers < all; layers += more) counts.push_back(layers);
+  counts.push_back(all);
+  return counts;
+}
+
 RankPlans plan_staggered(const RankRequest& request, const Policy& policy, const PlannerOptions& options,
                          std::int32_t layers, bool triggers) {
-  const std::string way = fmt::format("{} layers in turn", layers);
+  RankWay way{.name = fmt::format("{} layers in turn", layers), .policy = std::string(policy.name), .layers = layers};
   if (!triggers)
     return set_of(request, way, [&](std::int32_t place) {
-      return request.plan(policy, staggered(options, layers, place), *request.cost);
+      return request.plan(policy, options_at(way, options, place), *request.cost);
     });
-  TriggeredSet triggered(request, policy, options, layers);
-  return set_of(request, way, [&](std::int32_t place) { return triggered.of(place); });
+  return triggered_set(request, policy, options, std::move(way));
+}
+
+std::vector<std::vector<std::int32_t>> balanced_layers(std::span<const Bytes> bytes, std::size_t devices) {
+  std::vector<std::int32_t> by_size(bytes.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::ranges::stable_sort(by_size, std::greater(), [&](std::int32_t k) { return bytes[static_cast<std::size_t>(k)]; });
+  std::vector<std::vector<std::int32_t>> layers(devices);
+  std::vector<Bytes> sums(devices);
+  for (const std::int32_t k : by_size) {
+    const auto least = static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
+    layers[least].push_back(k);
+    sums[least] += bytes[static_cast<std::size_t>(k)];
+  }
+  for (std::vector<std::int32_t>& list : layers) std::ranges::sort(list);
+  return layers;
+}
+
+RankPlans plan_balanced(const RankRequest& request, const Policy& policy, const PlannerOptions& options) {
+  // What leaves, in its order, where there is room for everything.
+  PlannerOptions roomy = options;
+  roomy.memory[Tier::device].reset();
+  const PlanResult all = request.plan(policy, roomy, *request.cost);
+  std::vector<Bytes> bytes;
+  if (all.plan)
+    for (const Op& op : all.plan->phases.front().ops)
+      if (op.is_copy() && op.copy().to == Tier::host)
+        bytes.push_back(all.plan->phases.front().step->storage(op.copy().storage).bytes);
+  return triggered_set(request, policy, options,
+                       {.name = "balanced and triggered",
+                        .policy = std::string(policy.name),
+                        .only = balanced_layers(bytes, largest_group(*request.topology))});
 }
 
 RankPlans plan_ranks(const RankRequest& request, const Policy& policy, const PlannerOptions& options, Stagger stagger) {

@@ -1,6 +1,7 @@
 // Of what vDNN could swap: which layers one of several devices does swap, and when they come back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,10 +18,13 @@ namespace tide {
 struct StaggerOptions {
   std::int32_t layers = -1;  // b; 0: none; below 0: all, on every device, as without staggering
   std::int32_t index = 0;    // i: which device of its group it is
+  // Staggering of our own: these layers instead, whatever b and i are.
+  std::optional<std::vector<std::int32_t>> only = {};
 };
 
 // Whether layer `layer` of `all` is swapped.
-[[nodiscard]] constexpr bool is_swapped(const StaggerOptions& options, std::int32_t layer, std::int32_t all) {
+[[nodiscard]] inline bool is_swapped(const StaggerOptions& options, std::int32_t layer, std::int32_t all) {
+  if (options.only) return std::ranges::find(*options.only, layer) != options.only->end();
   if (options.layers < 0) return true;
   if (options.layers == 0 || all == 0) return false;
   const std::int32_t interval = all / options.layers > 1 ? all / options.layers : 1;

@@ -14,6 +14,7 @@
 #include "planner/draft/in_place.h"
 #include "planner/draft/recorder.h"
 #include "planner/finish/finish.h"
+#include "planner/vdnn/turns.h"
 
 namespace tide {
 namespace {
@@ -22,33 +23,6 @@ bool is_convolution(LayerKind kind) {
   const Product product = description_of(kind).product;
   return product == Product::convolution || product == Product::transposed_convolution;
 }
-
-// The ordered tasks in runs of one layer each: its forward task; its backward tasks with the sums
-// and updates that follow them.
-class Turns {
- public:
-  explicit Turns(const Step& step) : of_(step.ordered_tasks) {
-    for (std::size_t t = 0; t < of_.size(); ++t) {
-      const Task& task = step.tasks[t];
-      const bool follows = !is_of_layer(task.kind);
-      const Task* const before = first_.empty() ? nullptr : &step.tasks[first_.back()];
-      const bool same = before != nullptr && before->layer == task.layer &&
-                        (before->kind == TaskKind::forward) == (task.kind == TaskKind::forward);
-      if (first_.empty() || (!follows && !same)) first_.push_back(t);
-      of_[t] = first_.size() - 1;
-    }
-  }
-
-  [[nodiscard]] std::size_t of(TaskId task) const { return of_[task.index()]; }
-  [[nodiscard]] std::size_t count() const { return first_.size(); }
-  [[nodiscard]] std::size_t first_task(std::size_t turn) const { return first_[turn]; }
-  [[nodiscard]] std::size_t end_task(std::size_t turn) const {
-    return turn + 1 < first_.size() ? first_[turn + 1] : of_.size();
-  }
-
- private:
-  std::vector<std::size_t> of_, first_;
-};
 
 class Virtualizer {
  public:
@@ -228,7 +202,7 @@ Draft draft_vdnn(const Step& step, const Turns& turns, VdnnLayers layers, const 
   const StepFacts facts(step, {});
   const auto& stagger = context.policy.get<StaggerOptions>();
   Virtualizer virtualizer(facts, turns, layers == VdnnLayers::all, context.policy.get<TriggerOptions>());
-  if (stagger.layers >= 0) {
+  if (stagger.layers >= 0 || stagger.only) {
     const std::vector<TensorId> all = swappable(step, turns, layers);
     std::vector<TensorId> chosen;
     for (std::size_t k = 0; k < all.size(); ++k)
