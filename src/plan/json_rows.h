@@ -23,7 +23,7 @@ Enum enum_from_json(const nlohmann::json& value, NameOf&& name_of, std::size_t c
   const auto& text = value.get_ref<const std::string&>();
   for (std::size_t i = 0; i < count; ++i)
     if (name_of(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
-  throw Error("'{}' is not known here", text);
+  throw Error("{} is not known here", value.dump());  // as JSON writes it, in one line
 }
 
 // One row of a table, read column by column with every number checked.

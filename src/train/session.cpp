@@ -79,6 +79,7 @@ std::variant<std::unique_ptr<Session>, PlanResult> Session::open(NetworkPtr netw
   if (std::optional<PlanResult> too_small = session->plan_all(variants)) return *std::move(too_small);
   session->start_tuning();
   session->allocate();
+  session->require_one_layout();
   session->initialize();
   return session;
 }

@@ -139,6 +139,8 @@ class Session {
   [[nodiscard]] std::vector<std::pair<StateEntry, const NamedTensor*>> match(const std::vector<NamedTensor>& state,
                                                                              bool with_optimizer) const;
   void share_statistics();
+  // Ranks sum what lies in their buckets byte by byte. Throws an Error where parameters do not lie alike on all.
+  void require_one_layout() const;
   [[nodiscard]] std::int64_t idle_steps(std::int64_t own) const;
   void initialize();
   // A variant's step as the backend runs it.

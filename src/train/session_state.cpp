@@ -1,5 +1,6 @@
 // What a session keeps from step to step: parameters, statistics and optimizer state, by name.
 #include <algorithm>
+#include <numeric>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
@@ -207,6 +208,31 @@ void Session::restore_from_first(const std::vector<NamedTensor>& state, std::uin
   }
   steps_ = steps_done;
   all.broadcast(std::as_writable_bytes(std::span(&steps_, 1)), 0);
+}
+
+void Session::require_one_layout() const {
+  if (ranks().count() == 1) return;
+  constexpr std::int64_t kMostElements = 1 << 22;  // of larger ones, how many bytes they take says enough
+  const Step& step = lead().step();
+  Fnv hash;
+  for (const View& view : step.views) {
+    if (!view.parameter.valid()) continue;
+    hash.add(fmt::format("{} {} {} {} ", view.bucket, view.parameter.value(), view.offset.count(), view.bytes.count()));
+    if (view.shape.elements() > kMostElements) continue;
+    std::vector<float> numbers(static_cast<std::size_t>(view.shape.elements()));
+    std::iota(numbers.begin(), numbers.end(), 1.0F);
+    std::vector<float> packed(view.bytes.size() / sizeof(float));
+    target_->backend()->pack(step, view.parameter, numbers, reinterpret_cast<std::byte*>(packed.data()));
+    hash.add(packed);
+  }
+  const std::string own = fmt::format("{:016x}", hash.value());
+  const std::vector<std::string> all = ranks().communicator->gather(own);
+  for (int rank = 1; rank < ranks().count(); ++rank)
+    if (all[static_cast<std::size_t>(rank)] != all[0])
+      throw Error(
+          "parameters lie otherwise on rank {} ({}) than on rank 0 ({}), so that their gradients cannot be summed; use "
+          "processors of one kind, or give all the same ONEDNN_MAX_CPU_ISA and --threads",
+          rank, ranks().communicator->host(rank), ranks().communicator->host(0));
 }
 
 void Session::share_statistics() {

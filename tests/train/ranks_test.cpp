@@ -124,10 +124,12 @@ TEST(Ranks, GiveTheSameBitsUnderEveryPolicy) {
   Job job;
   job.network = test::small_network();
   const std::vector<Trained> expected = train_on(2, job);
+  SharedLink link(50e6);  // of both
   for (const Policy& policy : policies()) {
     Job within = job;
     within.options.policy = policy.name;
     within.options.executor.guard = false;  // lanes side by side
+    within.options.executor.shared_link = &link;
     const auto ranks = make_thread_ranks(2);
     within.options.ranks = {.communicator = ranks[0].get(), .bucket = Bytes(1000)};
     const auto answer = plan_network(job.network, {4, true}, within.options);
@@ -352,10 +354,12 @@ TEST(ShardedRanks, GiveTheSameBitsUnderEveryPolicy) {
     job.options.ranks.shard = shard;
     job.options.ranks.least_to_shard = Bytes(100);
     const std::vector<Trained> expected = train_on(2, job);
+    SharedLink link(50e6);
     for (const Policy& policy : policies()) {
       Job within = job;
       within.options.policy = policy.name;
       within.options.executor.guard = false;
+      within.options.executor.shared_link = &link;
       const auto ranks = make_thread_ranks(2);
       within.options.ranks.communicator = ranks[0].get();
       within.options.ranks.bucket = Bytes(1000);
