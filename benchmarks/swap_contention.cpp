@@ -78,6 +78,7 @@ double fastest_step(Communicator& ranks, int steps, const RunStep& run) {
 class LinkedSums final : public Collectives {
  public:
   LinkedSums(Communicator& ranks, SharedLink& link) : ranks_(ranks), link_(link) {}
+  [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task) override {
     const Bytes bytes = collective_bytes(step, task);
     return [this, bytes](const Launch&) {

@@ -1,5 +1,6 @@
 #include "cli/cluster_options.h"
 
+#include "base/size_text.h"
 #include "planner/ranks/triggers.h"
 #include "planner/search/search.h"
 
@@ -35,6 +36,8 @@ void ClusterArguments::add_to(CLI::App& app, bool with_stagger) {
   app.add_option("--reduce", reduce,
                  "How gradients are summed: nccl, around a ring of the devices; cpu, in host memory")
       ->capture_default_str();
+  app.add_option("--bucket", bucket, "Gradients are summed in pieces of about this size (25MiB)");
+  app.add_option("--least-to-shard", least_to_shard, "Smaller parameters stay whole on each device (64KiB)");
   app.add_option("--shard", shard, "What each device keeps only a part of: none, optimizer (its state), or parameters")
       ->capture_default_str();
 }
@@ -63,6 +66,8 @@ Cluster::Cluster(const ClusterArguments& arguments, const StepArguments& step, c
   StepOptions together = alone;
   together.ranks.count = static_cast<std::int64_t>(devices());
   together.ranks.shard = shard_from_name(arguments.shard);
+  if (!arguments.bucket.empty()) together.ranks.bucket = parse_size(arguments.bucket);
+  if (!arguments.least_to_shard.empty()) together.ranks.least_to_shard = parse_size(arguments.least_to_shard);
   together_ = together;
   build_alone_ = [=, &target](const StepChoice& choice) { return target.build(network, alone, choice); };
   build_ = [=, &target](const StepChoice& choice) { return target.build(network, together, choice); };

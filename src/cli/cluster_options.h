@@ -14,7 +14,7 @@ struct ClusterArguments {
   std::string topology;      // empty: two devices per switch
   std::string stagger{stagger_name(Stagger::none)};
   std::string reduce{road_name(ReduceRoad::ring)};
-  std::string shard{shard_name(Shard::none)};
+  std::string shard{shard_name(Shard::none)}, bucket, least_to_shard;
   void add_to(CLI::App& app, bool with_stagger = true);
   // Whether there is something to simulate together. Throws where the options do not go together.
   [[nodiscard]] bool any() const;

@@ -4,7 +4,7 @@
 
 namespace tide {
 
-double parse_link_rate(std::string_view text) {
+double parse_link_rate(std::string_view text, std::string_view option) {
   std::string_view size = text;
   if (size.ends_with("/s")) size.remove_suffix(2);
   try {
@@ -12,7 +12,7 @@ double parse_link_rate(std::string_view text) {
     if (!bytes.is_zero()) return static_cast<double>(bytes.count());
   } catch (const Error&) {  // said below, as a speed
   }
-  throw Error("--link '{}' is not a speed; write bytes per second, such as 2GB/s", text);
+  throw Error("{} '{}' is not a speed; write bytes per second, such as 2GB/s", option, text);
 }
 
 }  // namespace tide

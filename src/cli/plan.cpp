@@ -223,7 +223,7 @@ std::string late_batch_text(const PlanArguments& arguments, const Cluster& clust
   constexpr std::int64_t kGrowth = 10;  // as in the paper's tables
   try {
     const std::int64_t largest = cluster.largest_late_batch(policy, std::min(kGrowth, asked), asked);
-    if (largest > 0) require_late_batch(asked, largest);
+    if (largest > 0) require_late_batch(asked, largest, std::min(kGrowth, asked));
   } catch (const Error& error) {
     return error.what();
   }

@@ -182,8 +182,10 @@ RankSettings Ranks::settings() const {
   RankSettings settings;
   settings.lend = lent("--lend", arguments_.lend);
   settings.lend_device = lent("--lend-device", arguments_.lend_device);
-  if (!arguments_.peer_rate.empty()) settings.peer_bytes_per_second = parse_link_rate(arguments_.peer_rate);
-  if (!arguments_.lend_rate.empty()) settings.lent_bytes_per_second = parse_link_rate(arguments_.lend_rate);
+  if (!arguments_.peer_rate.empty())
+    settings.peer_bytes_per_second = parse_link_rate(arguments_.peer_rate, "--peer-rate");
+  if (!arguments_.lend_rate.empty())
+    settings.lent_bytes_per_second = parse_link_rate(arguments_.lend_rate, "--lend-rate");
   settings.leaves = arguments_.leaves;
   settings.sync_batch_norm = arguments_.sync_batch_norm || arguments_.leaves > 0;
   if (count() == 1) return settings;

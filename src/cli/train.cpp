@@ -140,7 +140,8 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
   fmt::print(out, "{}: {} parameters, batch {}{}, {} on {}, backend {}\n", network.name, network.parameter_count(),
              job.full.batch, ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", job.plan.policy,
              job.data.name(), job.session.backend().description());
-  if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch)
+  const bool in_parts = job.plan.phases.front().step->options.ranks.parts > 0;  // of a fixed order
+  if (const std::int64_t samples = sub_batch_of(job.plan); samples < job.full.batch && !in_parts)
     fmt::print(out, "in sub-batches of {}: numerics {}\n", samples, numerics_name(job.plan.numerics));
   fmt::print(
       out, "planned peak {}{}{}{}{}{}\n", format_size(job.summary.peak[Tier::device]),
@@ -231,7 +232,7 @@ void print_text(const Job& job, const TrainingReport& report, const Peaks& peaks
              images_per_second(job, report), peaks.measured.count(), format_size(peaks.measured),
              peaks.measured == peaks.planned ? "yes" : "no", weights);
   if (const TriggerTuning* const tuning = job.session.tuning(); tuning != nullptr && tuning->corrections() > 0)
-    fmt::print("swap-ins: corrected {} times by measured steps, {} of these kept\n", tuning->corrections(),
+    fmt::print("swap-ins: {} corrections by measured steps, of which {} stayed\n", tuning->corrections(),
                tuning->kept());
   if (!job.arguments.save.empty()) fmt::print("saved to {}\n", job.arguments.save);
 }
@@ -254,10 +255,12 @@ class TrainProgress final : public TrainingObserver {
       : arguments_(arguments), session_(session), ranks_(ranks), progress_(ranks.is_first() ? out : nullptr) {}
 
   void on_step(const StepInfo& info) override {
-    if (ranks_.watch() != nullptr) ranks_.watch()->set_step(info.step);
+    if (ranks_.watch() != nullptr) ranks_.watch()->set_step(info.step + 1);  // the one that begins now
     progress_.on_step(info);
     const bool due = arguments_.save_every > 0 && info.step % arguments_.save_every == 0;
-    if (due && info.step < info.total_steps) save(arguments_, session_, ranks_.is_first());
+    if (!due || info.step >= info.total_steps) return;
+    save(arguments_, session_, ranks_.is_first());
+    if (ranks_.watch() != nullptr) ranks_.watch()->set_advice(fmt::format("go on with --resume {}", arguments_.save));
   }
   void on_epoch(const EpochInfo& info) override { progress_.on_epoch(info); }
 
@@ -271,6 +274,8 @@ class TrainProgress final : public TrainingObserver {
 TrainingReport train_until_stopped(const Job& job, const TrainingOptions& options, const Split& data, std::FILE* out) {
   std::signal(SIGINT, request_stop);
   if (job.ranks.watch() == nullptr) std::signal(SIGTERM, request_stop);  // it listens to that one itself
+  if (job.ranks.watch() != nullptr)
+    job.ranks.watch()->set_step(static_cast<std::int64_t>(job.session.steps_done()) + 1);
   TrainProgress progress(job.arguments, job.session, job.ranks, out);
   return train(job.session, options, *data.train, data.validation.get(), progress, stop_requested);
 }
@@ -311,11 +316,15 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
                                        arguments.step_factor)},
           {"the precision", arguments.step.precision},
           {"the kind of backend", std::string(target.backend()->name())},
-          {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket, arguments.ranks.reduce_type)},
-          {"the way to sum them", arguments.ranks.reduce},
-          {"what is sharded", fmt::format("{} {}", arguments.ranks.shard, arguments.ranks.least_to_shard)},
+          {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket.empty() ? "25MiB" : arguments.ranks.bucket,
+                                      arguments.ranks.reduce_type)},
+          {"the way to sum them", arguments.ranks.reduce.empty() ? "of the backend" : arguments.ranks.reduce},
+          {"what is sharded",
+           fmt::format("{} from {} on", arguments.ranks.shard,
+                       arguments.ranks.least_to_shard.empty() ? "64KiB" : arguments.ranks.least_to_shard)},
           {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
-          {"the order of sums", fmt::format("{} {}", arguments.ranks.leaves, arguments.ranks.sync_batch_norm)}};
+          {"the order of sums", fmt::format("{} leaves (0: any order), batch norm of {}", arguments.ranks.leaves,
+                                            arguments.ranks.sync_batch_norm ? "all ranks" : "each rank")}};
 }
 
 int train_on(Ranks& ranks, const TrainArguments& given) {
@@ -337,7 +346,7 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (ranks.watch() != nullptr) {
     watched = std::make_unique<WatchedOps>(*ranks.watch(), target->cost());
     session_options.ranks.observer = watched.get();
-    if (given.save_every > 0) ranks.watch()->set_advice(fmt::format("go on with --resume {}", given.save));
+    if (!given.resume.empty()) ranks.watch()->set_advice(fmt::format("go on with --resume {}", given.resume));
   }
   auto opened =
       Session::open(network, training_variants(options, *data.train, data.validation.get(), session_options.ranks),

@@ -93,14 +93,20 @@ class Bf16PartsTest : public Bf16Test {};
 
 TEST_P(Bf16PartsTest, IsWithinItsTolerance) {
   const NetworkPtr network = GetParam().network();
-  if (shares_batch_norm(*network)) GTEST_SKIP() << "sums of shared batch norms have no fixed order";
   StepOptions options = bf16_options(4, false);
   options.ranks.parts = 4;
   Step step = build_step(network, options);
   compare_all_tasks(bf16_backend(), step, GetParam().bf16_tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Bf16PartsTest, testing::ValuesIn(parts_cases()),
+// Sums of shared batch norms have no fixed order.
+std::vector<NetworkCase> cases_with_order() {
+  std::vector<NetworkCase> all = parts_cases();
+  std::erase_if(all, [](const NetworkCase& each) { return shares_batch_norm(*each.network()); });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Bf16PartsTest, testing::ValuesIn(cases_with_order()),
                          [](const auto& entry) { return entry.param.name; });
 
 }  // namespace

@@ -186,8 +186,14 @@ std::vector<NamedTensor> train_on(int ranks, const NetworkPtr& network, const Se
     return options;
   };
   std::optional<Bytes> budget;
-  if (tight)
-    budget = plan_network(network, {training.batch, true}, options_of(*all[0])).floor[Tier::device] + Bytes(2048);
+  if (tight) {
+    SessionOptions asked = options_of(*all[0]);
+    budget = plan_network(network, {training.batch, true}, asked).floor[Tier::device] + Bytes(2048);
+    // Where that is too little after all, the answer says what is enough.
+    asked.planner.memory[Tier::device] = budget;
+    const PlanResult answer = plan_network(network, {training.batch, true}, asked);
+    if (!answer.plan) budget = answer.floor[Tier::device];
+  }
   const auto train_one = [&](Communicator& communicator) {
     SessionOptions options = options_of(communicator);
     options.planner.memory[Tier::device] = budget;

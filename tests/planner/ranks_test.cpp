@@ -211,8 +211,8 @@ TEST(Triggers, TheLargestBatchGrowsByAConstant) {
   EXPECT_EQ(largest_late_batch(up_to(37), 10, 1000), 30);
   EXPECT_EQ(largest_late_batch(up_to(9), 10, 1000), 0);
   EXPECT_EQ(largest_late_batch(up_to(5000), 10, 1000), 1000);
-  EXPECT_NO_THROW(require_late_batch(30, 30));
-  const std::string error = test::error_of([] { require_late_batch(31, 30); });
+  EXPECT_NO_THROW(require_late_batch(30, 30, 10));
+  const std::string error = test::error_of([] { require_late_batch(31, 30, 10); });
   EXPECT_NE(error.find("31"), std::string::npos);
   EXPECT_NE(error.find("30"), std::string::npos);
 }

@@ -62,6 +62,9 @@ using SessionPtr = std::unique_ptr<Session>;
 inline SessionPtr open_session(const NetworkPtr& network, const std::vector<StepVariant>& variants,
                                const SessionOptions& options = session_options()) {
   auto opened = Session::open(network, variants, options);
+  if (const PlanResult* const result = std::get_if<PlanResult>(&opened))
+    throw Error("{} does not fit: {} bytes of {}", result->bottleneck_task, result->floor[result->short_of].count(),
+                tier_name(result->short_of));
   return std::move(std::get<SessionPtr>(opened));
 }
 

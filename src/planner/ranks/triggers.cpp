@@ -13,10 +13,12 @@ std::int64_t largest_late_batch(const std::function<bool(std::int64_t batch)>& f
   return largest;
 }
 
-void require_late_batch(std::int64_t asked, std::int64_t largest) {
+void require_late_batch(std::int64_t asked, std::int64_t largest, std::int64_t more) {
   if (asked > largest)
-    throw Error("a batch of {} runs out of memory: with swap-ins as late as they go, {} is the largest; use that",
-                asked, largest);
+    throw Error(
+        "a batch of {} runs out of memory: with swap-ins as late as they go, {} fits, the largest in steps of {}; use "
+        "that",
+        asked, largest, more);
 }
 
 namespace {

@@ -14,7 +14,7 @@ namespace tide {
 [[nodiscard]] std::int64_t largest_late_batch(const std::function<bool(std::int64_t batch)>& fits, std::int64_t more,
                                               std::int64_t most);
 // Throws an Error where that is below the batch that was asked for.
-void require_late_batch(std::int64_t asked, std::int64_t largest);
+void require_late_batch(std::int64_t asked, std::int64_t largest, std::int64_t more);
 
 struct TriggersFound {
   TriggerOptions triggers;
