@@ -172,7 +172,7 @@ SessionOptions gpu_options(Precision precision = Precision::fp32) {
 }
 
 // What a few steps of 16 samples make of everything, on ranks that are threads, each with a backend of its own on the
-// same GPU. `tight`: with next to no more memory than it takes.
+// same GPU. `tight`: with little more memory than it takes.
 std::vector<NamedTensor> train_on(int ranks, const NetworkPtr& network, const SessionOptions& given,
                                   bool tight = false) {
   const DatasetPtr data = test::first_digits(48);
@@ -187,12 +187,8 @@ std::vector<NamedTensor> train_on(int ranks, const NetworkPtr& network, const Se
   };
   std::optional<Bytes> budget;
   if (tight) {
-    SessionOptions asked = options_of(*all[0]);
-    budget = plan_network(network, {training.batch, true}, asked).floor[Tier::device] + Bytes(2048);
-    // Where that is too little after all, the answer says what is enough.
-    asked.planner.memory[Tier::device] = budget;
-    const PlanResult answer = plan_network(network, {training.batch, true}, asked);
-    if (!answer.plan) budget = answer.floor[Tier::device];
+    const Bytes floor = plan_network(network, {training.batch, true}, options_of(*all[0])).floor[Tier::device];
+    budget = floor + Bytes(floor.count() / 8);
   }
   const auto train_one = [&](Communicator& communicator) {
     SessionOptions options = options_of(communicator);

@@ -277,7 +277,8 @@ class Search {
       context.cut_floor_at_most =
           context.tries_cuts ? std::min(budget, kCuts.above(rung) - context.reserved - Bytes(1)) : Bytes();
       visit(rung, memory, context);
-      if (memory < floor && context.tries_cuts) return;
+      // Below what is reserved there is nothing.
+      if (memory < floor && (context.tries_cuts || memory.is_zero())) return;
     }
   }
 
