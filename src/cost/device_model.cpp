@@ -44,6 +44,7 @@ double passes(const Step& step, const Task& task) {
     if (operand.role == Role::x || operand.role == Role::y || operand.role == Role::dy || operand.role == Role::dx)
       ++large;
   }
+  if (large == 0) return 1;                                 // statistics of parts that are put together
   if (forward) return (large + 1) / large;                  // x twice
   if (results < 2) return (large + gradients + 1) / large;  // x and the gradients twice
   return (large + 2) / large;                               // x and the second input's gradient twice

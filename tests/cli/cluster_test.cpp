@@ -67,7 +67,8 @@ TEST(ClusterCommand, ThePaperNamesTheLargestBatchWithLateTriggers) {
   const std::string alexnet = "plan alexnet --device p100 --memory 1GiB --devices 2 --policy vdnn-conv --stagger paper";
   const ProgramRun run = run_tide(alexnet + " --batch 1000");
   EXPECT_EQ(run.code, 2);
-  const std::regex line(R"(tide: a batch of 1000 runs out of memory: .* (\d+) is the largest; use that\n)");
+  const std::regex line(
+      R"(tide: a batch of 1000 runs out of memory: .* (\d+) fits, the largest in steps of 10; use that\n)");
   std::smatch match;
   ASSERT_TRUE(std::regex_match(run.err, match, line)) << run.err;
   const std::string largest = match[1];

@@ -18,6 +18,7 @@
 #include "planner/policy.h"
 #include "planner/search/fusing.h"
 #include "planner/vdnn/vdnn.h"
+#include "step/buckets.h"
 #include "step/build.h"
 #include "support/alone.h"
 #include "support/offload.h"
@@ -66,6 +67,19 @@ StepOptions random_options(std::uint32_t seed) {
   return options;
 }
 
+// What a bucket begins with, or the first rank's share of it: parameters as ever, moments of 0.
+std::vector<std::byte> first_bytes(const Step& step, const Tensor& tensor, const Backend& backend) {
+  const Bytes own = step.storage(tensor.storage).bytes;
+  std::vector<std::byte> bytes((is_share(tensor) ? own * step.options.ranks.count : own).size());
+  if (tensor.tensor_class == TensorClass::parameter)
+    for (const View& view : step.views)
+      if (view.bucket == bucket_of(tensor) && view.parameter.valid())
+        backend.pack(step, view.parameter, initial_values(*step.network, view.parameter, 5),
+                     bytes.data() + view.offset.size());
+  bytes.resize(own.size());
+  return bytes;
+}
+
 // Two steps from the same start; losses and every persistent value afterwards.
 Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   const PerTier<Bytes> peak = summarize(plan).peak;
@@ -87,9 +101,11 @@ Outcome execute(const Plan& plan, Backend& backend, bool guard) {
   for (const TensorId id : persistent) {
     const Tensor& tensor = step.tensor(id);
     std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()), 0.0F);
-    if (!tensor.parameter.valid())  // in a bucket
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7919) % 2003) / 20030.0F;
-    else if (tensor.tensor_class != TensorClass::optimizer_state)
+    if (is_bucket(tensor) || is_share(tensor)) {
+      executor.write_bytes(tensor.storage, Bytes(), first_bytes(step, tensor, backend));
+      continue;
+    }
+    if (tensor.tensor_class != TensorClass::optimizer_state)
       values = initial_values(*step.network, tensor.parameter, 5);
     executor.write(id, values);
   }
