@@ -77,6 +77,33 @@ TEST(Buckets, AreTheSameInEveryWayToBuildAStep) {
   }
 }
 
+// What is sharded is gathered and scattered in one order, however much of the step is fused and when it updates.
+TEST(Shards, MeetInOneOrderInEveryWayToBuildAStep) {
+  int gathered = 0;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const NetworkPtr network = testing_support::random_network(seed);
+    for (const Shard shard : {Shard::optimizer, Shard::parameters}) {
+      std::optional<std::vector<std::string>> expected;
+      for (const bool fuse : {false, true})
+        for (const std::int64_t limit : {0, 2000, 20000})
+          for (const bool late : {false, true}) {
+            StepOptions options{.batch = 4, .fuse = fuse, .fuse_limit = Bytes(limit)};
+            options.ranks = {.count = 3, .bucket = Bytes(400), .late_updates = late};
+            options.ranks.shard = shard;
+            options.ranks.least_to_shard = Bytes(50);
+            const Step step = build_step(network, options);
+            std::vector<std::string> met;
+            for (std::size_t t = 0; t < step.ordered_tasks; ++t)
+              if (is_collective(step.tasks[t].kind)) met.push_back(task_name(step, TaskId(t)));
+            for (const std::string& name : met) gathered += name.ends_with("gather") ? 1 : 0;
+            if (!expected) expected = met;
+            EXPECT_EQ(met, *expected) << "seed " << seed << ", " << shard_name(shard);
+          }
+    }
+  }
+  EXPECT_GT(gathered, 1000);
+}
+
 // Of a network whose frozen layer shares its parameters with one that is trained, and is the first to come back.
 TEST(Buckets, AreWholeWhereAFrozenLayerSharesItsParameters) {
   const NetworkPtr network = testing_support::random_network(2488);
