@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <set>
 
 #include "plan/check_together.h"
@@ -178,9 +179,15 @@ TEST(RankSwaps, OfThePaperAreAsManyOnEveryRank) {
   const std::vector<SwapResult> some = trained(2, job);
   expect_together(some);
   EXPECT_FALSE(some[0].swaps.starts_with("paper, 0 of ")) << some[0].swaps;
-  // In turn, not the same.
   EXPECT_FALSE(swapped_by(some[0].plan).empty());
-  for (const StorageId storage : swapped_by(some[0].plan)) EXPECT_FALSE(swapped_by(some[1].plan).contains(storage));
+  // In turn, not the same; unless it takes more than half of all layers, which both then swap (vdnn/swaps.h). How many
+  // it takes depends on the backend.
+  int layers = 0, all = 0;
+  ASSERT_EQ(std::sscanf(some[0].swaps.c_str() + some[0].swaps.rfind(", ") + 2, "%d of %d", &layers, &all), 2);
+  if (all / layers > 1)
+    for (const StorageId storage : swapped_by(some[0].plan)) EXPECT_FALSE(swapped_by(some[1].plan).contains(storage));
+  else
+    EXPECT_EQ(swapped_by(some[0].plan), swapped_by(some[1].plan));
   // Each at the first place of its own host's group: the same.
   const std::vector<SwapResult> apart = trained(2, job, {"alpha", "beta"});
   EXPECT_EQ(swapped_by(apart[0].plan), swapped_by(apart[1].plan));
