@@ -316,12 +316,15 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
                                        arguments.step_factor)},
           {"the precision", arguments.step.precision},
           {"the kind of backend", std::string(target.backend()->name())},
-          {"the buckets", fmt::format("{} as {}", arguments.ranks.bucket.empty() ? "25MiB" : arguments.ranks.bucket,
-                                      arguments.ranks.reduce_type)},
+          {"the buckets",
+           fmt::format("{} as {}",
+                       arguments.ranks.bucket.empty() ? format_size(RankSettings{}.bucket) : arguments.ranks.bucket,
+                       arguments.ranks.reduce_type)},
           {"the way to sum them", arguments.ranks.reduce.empty() ? "of the backend" : arguments.ranks.reduce},
           {"what is sharded",
            fmt::format("{} from {} on", arguments.ranks.shard,
-                       arguments.ranks.least_to_shard.empty() ? "64KiB" : arguments.ranks.least_to_shard)},
+                       arguments.ranks.least_to_shard.empty() ? format_size(RankSettings{}.least_to_shard)
+                                                              : arguments.ranks.least_to_shard)},
           {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
           {"the order of sums", fmt::format("{} leaves (0: any order), batch norm of {}", arguments.ranks.leaves,
                                             arguments.ranks.sync_batch_norm ? "all ranks" : "each rank")}};

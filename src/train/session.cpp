@@ -12,11 +12,9 @@
 #include "executor/host_collectives.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
-#include "planner/ranks/corrections.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
 #include "train/persistent_places.h"
-#include "train/rank_swaps.h"
 #include "train/share.h"
 
 namespace tide {

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "planner/policy.h"
+#include "planner/ranks/corrections.h"
 #include "planner/search/search.h"
 #include "train/persistent_places.h"
+#include "train/rank_swaps.h"
 #include "train/session.h"
 
 namespace tide {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost/device_model.h"
+#include "plan/checker.h"
 #include "plan/summary.h"
 #include "planner/ranks/ranks.h"
 #include "planner/ranks/triggers.h"
