@@ -15,14 +15,9 @@ std::string shape_text(const Shape& s) {
   return fmt::format("{}", fmt::join(s.extents(), "x"));
 }
 
-std::string_view access_text(Access access) {
-  switch (access) {
-    case Access::read: return "";
-    case Access::write: return ">";
-    case Access::accumulate:
-    case Access::add: return "+";
-  }
-  return "";
+std::string_view access_text(const Step& step, const Operand& operand) {
+  if (operand.access == Access::read) return "";
+  return adds(step, operand) ? "+" : ">";
 }
 
 // What the time depends on besides the operands' shapes.
@@ -55,7 +50,7 @@ std::string signature_of(const Step& step, TaskId id, std::size_t algorithm) {
   std::string text = is_of_layer(kind) ? fmt::format("{} {}", kind_name(step.layer_kind(task)), kind_name(kind))
                                        : std::string(kind_name(kind));
   for (const Operand& operand : step.operands_of(task))
-    fmt::format_to(std::back_inserter(text), " {}{}={}", access_text(operand.access), role_name(operand.role),
+    fmt::format_to(std::back_inserter(text), " {}{}={}", access_text(step, operand), role_name(operand.role),
                    shape_text(step.shape_of(operand)));
   if (is_of_layer(kind)) text += options_text(step, task);
   return text + ", " + step.algorithms_of(id)[algorithm].name;

@@ -11,9 +11,11 @@ int threads_of(const ContextPtr& context) { return context->threads(); }
 
 void append_task(Signature& signature, const TaskView& view) {
   signature.push_back(static_cast<std::int64_t>(view.is_forward() ? TaskKind::forward : view.kind()));
-  for (const Operand& operand : view.operands()) {
+  for (std::size_t i = 0; i < view.operands().size(); ++i) {
+    const Operand& operand = view.operands()[i];
     signature.push_back(static_cast<std::int64_t>(operand.role));
     signature.push_back(static_cast<std::int64_t>(operand.access));
+    signature.push_back(view.accumulates(i) ? 1 : 0);  // of a part, the access does not say it
   }
 }
 
