@@ -24,7 +24,7 @@ constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 constexpr double kPatience = 5;          // times the predicted time
 constexpr double kStopSeconds = 0.5;     // how long SIGTERM may turn out to be about a rank that failed
 constexpr double kAskedSeconds = 2;      // by how much ranks may differ that were all asked to stop
-constexpr double kFailedSeconds = 1;     // what a rank that fails has to say why, before its launcher ends it
+constexpr double kFailedSeconds = 3;     // what a rank that fails has to say why, and its judge to say who
 constexpr double kSpeakerFirst = 0.5;    // what others leave the one that prints, before they end and are noticed
 constexpr double kOwnGap = 1;            // this process was stopped, not its peers
 constexpr double kSilentAtSignal = 1.5;  // whoever has been silent for so long when SIGTERM comes is its reason
@@ -36,12 +36,9 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-void print_and_end(const WatchFailure& failure) {
-  if (failure.speaks) {
-    const std::string text = failure.line + "\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
-  }
-  _exit(failure.exit_code);
+void print(const std::string& line) {
+  const std::string text = line + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace
@@ -77,9 +74,12 @@ class Watch::Thread {
   void take_stop_signal();
   void talk();
   void tell(WatchWord word, const std::string& text = "");
+  bool tell_own_failure();  // whether it waits for the judge
+  void say(const WatchFailure& failure);
   [[nodiscard]] WatchMessage own_message();
   [[nodiscard]] std::optional<WatchFailure> look();
   [[nodiscard]] std::optional<WatchFailure> look_at(const Peer& peer);
+  [[nodiscard]] std::optional<WatchFailure> look_at_failed(const Peer& peer);
   [[nodiscard]] std::optional<WatchFailure> look_for_hang();
   [[nodiscard]] WatchFailure failure_of(const WatchMessage& of, const std::string& what);
   void end_all(WatchFailure failure);
@@ -97,10 +97,12 @@ class Watch::Thread {
   std::string reason_;  // why this rank has failed, with its code; written before end_
   int exit_code_ = 1;
   bool has_ended_ = false;  // on_failure was called by the thread
+  bool has_said_ = false;   // its line
 
   Clock::time_point now_ = Clock::now(), talked_{}, changed_ = now_;
-  std::optional<Clock::time_point> asked_;  // SIGTERM came
-  std::optional<Clock::time_point> muted_;  // this rank was stopped itself
+  std::optional<Clock::time_point> asked_;   // SIGTERM came
+  std::optional<Clock::time_point> failed_;  // this rank has told so
+  std::optional<Clock::time_point> muted_;   // this rank was stopped itself
   std::optional<int> silent_when_asked_;
   bool is_handed_on_ = false, pretends_ = false;
   std::optional<WatchFailure> verdict_;
@@ -111,7 +113,8 @@ class Watch::Thread {
 
 Watch::Thread::Thread(Watch& watch, Communicator& communicator, WatchOptions options)
     : watch_(watch), options_(std::move(options)), rank_(communicator.rank()) {
-  if (!options_.on_failure) options_.on_failure = print_and_end;
+  if (!options_.on_line) options_.on_line = print;
+  if (!options_.on_failure) options_.on_failure = [](const WatchFailure& failure) { _exit(failure.exit_code); };
   if (!options_.on_stop) options_.on_stop = end_by_stop_signal;
   for (double* const seconds : {&options_.silence, &options_.hang})
     if (*seconds <= 0) *seconds = std::numeric_limits<double>::infinity();
@@ -153,7 +156,6 @@ void Watch::Thread::fail(const std::string& reason, int exit_code) {
   end_ = End::failed;
   wake();
   thread_.join();
-  // Rank 0 speaks for the others; that it does so is not waited for.
   if (!has_ended_) options_.on_failure({rank_, fmt::format("tide: {}", reason), is_judge(), exit_code});
 }
 
@@ -185,11 +187,7 @@ bool Watch::Thread::turn() {
   for (Peer& peer : peers_)
     if (peer.link) listen(peer);
   take_stop_signal();
-  if (end_ == End::failed) {
-    // What rank 0 has to say it says itself, and the others are through.
-    tell(is_judge() && !reason_.empty() ? WatchWord::verdict : WatchWord::failed, reason_);
-    return false;
-  }
+  if (end_ == End::failed) return tell_own_failure();
   if (std::optional<WatchFailure> failure = look()) {
     has_ended_ = true;
     end_all(std::move(*failure));
@@ -302,6 +300,26 @@ void Watch::Thread::tell(WatchWord word, const std::string& text) {
     if (peer.link) peer.link->send(message);
 }
 
+// A launcher that sees a rank end ends the others, whatever they have to say. So rank 0 has said who failed before that
+// one ends, or it has had its time.
+bool Watch::Thread::tell_own_failure() {
+  if (!failed_) {
+    failed_ = now_;
+    if (is_judge())
+      say(reason_.empty() ? failure_of(own_message(), "has failed")
+                          : WatchFailure{rank_, fmt::format("tide: {}", reason_), true, exit_code_});
+    tell(is_judge() && !reason_.empty() ? WatchWord::verdict : WatchWord::failed, reason_);
+  }
+  if (is_judge() || verdict_ || seconds_between(*failed_, now_) > kFailedSeconds) return false;
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.link && !peer.link->is_closed(); });
+}
+
+void Watch::Thread::say(const WatchFailure& failure) {
+  if (failure.speaks && !has_said_ && !muted_) options_.on_line(failure.line);
+  has_said_ = true;
+}
+
 WatchFailure Watch::Thread::failure_of(const WatchMessage& of, const std::string& what) {
   std::string line =
       fmt::format("tide: rank {} on host {} {}", of.rank, hosts_[static_cast<std::size_t>(of.rank)], what);
@@ -322,15 +340,7 @@ std::optional<WatchFailure> Watch::Thread::look() {
 }
 
 std::optional<WatchFailure> Watch::Thread::look_at(const Peer& peer) {
-  if (peer.failed) {
-    if (peer.reason.text[0])
-      return WatchFailure{peer.rank,
-                          fmt::format("tide: rank {} on host {}: {}", peer.rank,
-                                      hosts_[static_cast<std::size_t>(peer.rank)], peer.reason.text.data()),
-                          is_judge(), peer.reason.exit_code};
-    if (!asked_ && seconds_between(*peer.failed, now_) < kFailedSeconds) return std::nullopt;
-    return failure_of(peer.latest, "has failed");
-  }
+  if (peer.failed) return look_at_failed(peer);
   if (peer.link->is_closed()) {
     // All were asked to stop at once, and some are quicker. Whoever was asked earlier is the reason.
     const bool together = peer.asked && asked_ && seconds_between(*peer.asked, *asked_) < kStopSeconds / 2;
@@ -341,6 +351,24 @@ std::optional<WatchFailure> Watch::Thread::look_at(const Peer& peer) {
     return failure_of(peer.latest, fmt::format("has been silent for {:.0f} s (stopped, or its network is gone)",
                                                std::max(silent_seconds(peer), kSilentAtSignal)));
   return std::nullopt;
+}
+
+std::optional<WatchFailure> Watch::Thread::look_at_failed(const Peer& peer) {
+  if (peer.reason.text[0])
+    return WatchFailure{peer.rank,
+                        fmt::format("tide: rank {} on host {}: {}", peer.rank,
+                                    hosts_[static_cast<std::size_t>(peer.rank)], peer.reason.text.data()),
+                        is_judge(), peer.reason.exit_code};
+  // It has something to say of its own once it knows that its rank was named. Rank 0 has named itself.
+  const WatchFailure failure = failure_of(peer.latest, "has failed");
+  if (!has_said_) {
+    say(failure);
+    WatchMessage heard{.word = WatchWord::verdict, .rank = failure.rank, .exit_code = failure.exit_code};
+    heard.set_text(failure.line);
+    if (is_judge()) peer.link->send(heard);
+  }
+  const bool is_over = asked_ || peer.link->is_closed() || seconds_between(*peer.failed, now_) > kFailedSeconds;
+  return is_over ? std::optional(failure) : std::nullopt;
 }
 
 std::optional<WatchFailure> Watch::Thread::look_for_hang() {
@@ -364,16 +392,18 @@ bool Watch::Thread::speaks_for_host() const {
 }
 
 void Watch::Thread::end_all(WatchFailure failure) {
+  if (!is_judge() && !verdict_ && !has_said_) {
+    failure.speaks = speaks_for_host();
+    if (!failure.speaks) std::this_thread::sleep_for(std::chrono::duration<double>(kSpeakerFirst));
+  }
+  if (muted_) failure.speaks = false;
+  say(failure);
   if (is_judge()) {
     WatchMessage message{.word = WatchWord::verdict, .rank = failure.rank, .exit_code = failure.exit_code};
     message.set_text(failure.line);
     for (const Peer& peer : peers_)
       if (peer.link) peer.link->send(message);
-  } else if (!verdict_) {
-    failure.speaks = speaks_for_host();
-    if (!failure.speaks) std::this_thread::sleep_for(std::chrono::duration<double>(kSpeakerFirst));
   }
-  if (muted_) failure.speaks = false;
   options_.on_failure(failure);
 }
 

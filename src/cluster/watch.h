@@ -7,7 +7,8 @@
 //   hanging    it lives, but without progress, and is not the one that waits (blame.h)
 //
 // Rank 0 judges; it prints the line and tells the others. They judge rank 0, and where it is gone the lowest rank that
-// is left on each machine prints. The end is _exit(): nobody waits for a library that hangs.
+// is left on each machine prints. The end is _exit(): nobody waits for a library that hangs. A rank that fails by
+// itself stays until rank 0 has printed, three seconds at most: launchers end all ranks when they see one end.
 //
 // SIGTERM, which launchers send to all ranks when one has died, is taken as long as a Watch lives: it looks for half a
 // second whether a rank has failed, and hands the signal on where none has.
@@ -28,7 +29,7 @@ namespace tide {
 struct WatchFailure {
   int rank = 0;         // whose
   std::string line;     // "tide: rank 3 on host b is dead during 'conv3 backward' of step 17; all ranks end"
-  bool speaks = false;  // this rank is the one to print it
+  bool speaks = false;  // this rank is the one that prints it
   int exit_code = 1;    // of the process
 };
 
@@ -36,8 +37,9 @@ struct WatchOptions {
   // 0: any number.
   double silence = 5;  // seconds without a word of a rank that make it count as stopped
   double hang = 10;    // seconds without progress that are too many, unless five times the predicted time is more
-  // Called by the watch's thread, once; then the watch is over. Default: prints the line if it is to speak, and
-  // _exit().
+  // Called by the watch's thread of the rank that speaks, once, before any rank ends because of it. Default: prints it.
+  std::function<void(const std::string& line)> on_line;
+  // Called by the watch's thread, once; then the watch is over. Default: _exit().
   std::function<void(const WatchFailure&)> on_failure;
   // Called by the watch's thread when this process has been asked to stop. Default: what SIGTERM does.
   std::function<void()> on_stop;

@@ -28,7 +28,11 @@ class Watched {
     test::on_ranks(ranks, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       WatchOptions options{
-          .silence = silence, .hang = hang, .on_failure = {}, .on_stop = {}, .takes_stop_signal = false};
+          .silence = silence, .hang = hang, .on_line = {}, .on_failure = {}, .on_stop = {}, .takes_stop_signal = false};
+      options.on_line = [this](const std::string& line) {
+        const std::lock_guard lock(mutex);
+        said.push_back(line);
+      };
       options.on_failure = [this, rank](const WatchFailure& failure) { told[rank].promise.set_value(failure); };
       watches[rank] = std::make_unique<Watch>(communicator, options);
     });
@@ -44,6 +48,14 @@ class Watched {
   }
   [[nodiscard]] Watch& operator[](std::size_t rank) { return *watches[rank]; }
 
+  // What was printed so far, by any rank.
+  [[nodiscard]] std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex);
+    return said;
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> said;
   std::vector<std::unique_ptr<Communicator>> ranks;
   std::vector<Told> told;
   std::vector<std::unique_ptr<Watch>> watches;
@@ -148,13 +160,27 @@ TEST(Watch, EndsInOrderInAnyOrder) {
     EXPECT_EQ(told.future.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
+// It is named before it is gone: a launcher that sees it go ends those who would name it.
 TEST(Watch, WithoutAnOrderlyEndARankHasFailed) {
-  Watched watched({"a", "b", "c"});
-  watched.watches[1].reset();
-  watched.expect_all_but(1, "tide: rank 1 on host b has failed; all ranks end", {0});
-  Watched again({"a", "b", "c"});
-  again.watches[0].reset();
-  again.expect_all_but(0, "tide: rank 0 on host a has failed; all ranks end", {1, 2});
+  for (const std::size_t rank : {1U, 0U}) {
+    Watched watched({"a", "b", "c"});
+    const std::string line = fmt::format("tide: rank {} on host {} has failed; all ranks end", rank, rank ? "b" : "a");
+    watched.watches[rank].reset();
+    EXPECT_EQ(watched.lines(), std::vector{line});
+    watched.expect_all_but(static_cast<int>(rank), line, rank == 0 ? std::vector<int>() : std::vector{0});
+    EXPECT_EQ(watched.lines(), std::vector{line});
+  }
+}
+
+TEST(Watch, AReasonIsGivenBeforeTheRankEnds) {
+  for (const std::size_t rank : {2U, 0U}) {
+    Watched watched({"a", "b", "c"});
+    const std::string line = rank == 0 ? "tide: no room" : "tide: rank 2 on host c: no room";
+    watched[rank].fail("no room", 2);
+    EXPECT_EQ(watched.lines(), std::vector{line});
+    for (Told& told : watched.told) EXPECT_EQ(told.future.get().exit_code, 2);
+    EXPECT_EQ(watched.lines(), std::vector{line});
+  }
 }
 
 TEST(Watch, HandsOnARequestToStop) {
