@@ -181,10 +181,10 @@ int run_rank(const std::vector<std::string>& words) {
     const std::unique_ptr<Communicator> communicator = join_ranks();
     const std::unique_ptr<Communicator> second = communicator->duplicate();
     if (communicator->size() > 1) test::check_interrupt(*communicator);
-    // A job that was given up is not left in order. Those that end first must not have the others ended by mpirun.
-    std::this_thread::sleep_for(std::chrono::seconds(2));
     fmt::print("rank {} was interrupted\n", communicator->rank());
     std::fflush(stdout);
+    // A job that was given up is not left in order: mpirun ends all ranks when the first one ends.
+    std::this_thread::sleep_for(std::chrono::seconds(4));
     _exit(0);
   } else if (what == "alone") {
     try {
