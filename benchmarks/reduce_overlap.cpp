@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <thread>
 
@@ -150,28 +149,17 @@ Overlap predict(const Plan& plan, const Case& given) {
 }
 
 Overlap measure(const Plan& plan, const CostModel& cost, const Case& given, double slowdown) {
-  const std::vector<std::unique_ptr<Communicator>> all = make_thread_ranks(given.ranks);
-  std::vector<Overlap> found(all.size());
-  std::vector<std::exception_ptr> failed(all.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        SleepingBackend backend(cost, slowdown);
-        ThrottledRanks ranks(*all[rank], given.link_bytes_per_second / slowdown, kStartSeconds * slowdown);
-        const std::unique_ptr<Collectives> sums = make_host_collectives(ranks, backend);
-        NoSums none;
-        found[rank].without = run_steps(plan, backend, none, ranks).seconds;
-        found[rank].alone = sum_alone(plan, ranks);
-        found[rank].timeline = run_steps(plan, backend, *sums, ranks);
-      } catch (...) {
-        failed[rank] = std::current_exception();
-        all[rank]->interrupt();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : failed)
-    if (error) std::rethrow_exception(error);
+  std::vector<Overlap> found(static_cast<std::size_t>(given.ranks));
+  on_thread_ranks(given.ranks, [&](Communicator& communicator) {
+    SleepingBackend backend(cost, slowdown);
+    ThrottledRanks ranks(communicator, given.link_bytes_per_second / slowdown, kStartSeconds * slowdown);
+    const std::unique_ptr<Collectives> sums = make_host_collectives(ranks, backend);
+    NoSums none;
+    Overlap& own = found[static_cast<std::size_t>(communicator.rank())];
+    own.without = run_steps(plan, backend, none, ranks).seconds;
+    own.alone = sum_alone(plan, ranks);
+    own.timeline = run_steps(plan, backend, *sums, ranks);
+  });
   return found.front();
 }
 

@@ -5,18 +5,16 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/backend.h"
+#include "backend/forwarding_backend.h"
 #include "cost/model.h"
 
 namespace tide {
 
 // Everything but time is the null backend's, and copies move nothing: a link that is slowed down has their time.
-class SleepingBackend final : public Backend {
+class SleepingBackend final : public ForwardingBackend {
  public:
-  SleepingBackend(const CostModel& cost, double slowdown) : cost_(cost), slowdown_(slowdown) {}
-  [[nodiscard]] std::string_view name() const override { return null_->name(); }
-  [[nodiscard]] std::string description() const override { return null_->description(); }
-  void annotate(Step& step) const override { null_->annotate(step); }
+  SleepingBackend(const CostModel& cost, double slowdown)
+      : ForwardingBackend(make_backend("null")), cost_(cost), slowdown_(slowdown) {}
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
     const Seconds length(slowdown_ * cost_.task_seconds(step, task, algorithm));
     return [this, length](const Launch&) {
@@ -27,14 +25,6 @@ class SleepingBackend final : public Backend {
       std::this_thread::sleep_until(free_at_);
     };
   }
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) override {
-    null_->write_tensor(step, tensor, logical, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) override {
-    null_->read_tensor(step, tensor, address, logical);
-  }
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return null_->allocate(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { null_->release(memory, bytes); }
   void copy(std::byte* /*to*/, const std::byte* /*from*/, Bytes /*bytes*/) override {}
 
  private:
@@ -45,7 +35,6 @@ class SleepingBackend final : public Backend {
   const CostModel& cost_;
   double slowdown_;
   Clock::time_point free_at_;
-  std::unique_ptr<Backend> null_ = make_backend("null");
 };
 
 }  // namespace tide

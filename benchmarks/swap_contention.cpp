@@ -13,9 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <numeric>
-#include <thread>
 
 #include "base/size_text.h"
 #include "base/stopwatch.h"
@@ -37,26 +35,6 @@ namespace {
 
 constexpr int kSteps = 3;             // of which the fastest counts: what disturbs them only adds
 constexpr double kStepSeconds = 1.5;  // what a step without swaps and sums is slowed down to
-
-// Runs `work` on each of so many ranks; throws what the first that failed has thrown.
-template <typename Work>
-void on_threads(int count, const Work& work) {
-  const std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(count);
-  std::vector<std::exception_ptr> failed(ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        work(*ranks[rank]);
-      } catch (...) {
-        failed[rank] = std::current_exception();
-        ranks[rank]->interrupt();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : failed)
-    if (error) std::rethrow_exception(error);
-}
 
 // The fastest of some steps, each as long as the slowest rank's.
 template <typename RunStep>
@@ -189,7 +167,7 @@ class Modelled {
   [[nodiscard]] double measure(const RankPlans& set) const {
     SharedLink link(find_device("p100").link_alone / slowdown_);
     std::vector<double> found(static_cast<std::size_t>(ranks_));
-    on_threads(ranks_, [&](Communicator& ranks) {
+    on_thread_ranks(ranks_, [&](Communicator& ranks) {
       const auto rank = static_cast<std::size_t>(ranks.rank());
       const Plan& plan = *set.of[rank]->plan;
       SleepingBackend backend(cost_, slowdown_);
@@ -243,7 +221,7 @@ Row run_sessions(const Real& given, std::string name, const char* policy, const 
   std::vector<double> found(static_cast<std::size_t>(given.ranks));
   std::vector<Plan> plans(found.size());
   Row row{.way = std::move(name)};
-  on_threads(given.ranks, [&](Communicator& ranks) {
+  on_thread_ranks(given.ranks, [&](Communicator& ranks) {
     const auto rank = static_cast<std::size_t>(ranks.rank());
     SessionOptions options;
     options.backend = given.backend;

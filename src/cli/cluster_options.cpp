@@ -8,14 +8,14 @@ namespace tide {
 namespace {
 
 Topology topology_of(const ClusterArguments& arguments, const Target& target) {
-  const auto devices = static_cast<std::size_t>(arguments.devices);
+  const auto devices = static_cast<std::size_t>(arguments.devices.value_or(0));
   if (arguments.topology.empty()) {
     if (target.sheet() == nullptr)
-      throw Error("--devices {} needs a --device (see tide devices) or a --topology", arguments.devices);
+      throw Error("--devices {} needs a --device (see tide devices) or a --topology", devices);
     return default_topology(devices, *target.sheet());
   }
   const Topology all = find_topology(arguments.topology);
-  return devices == 0 ? all : first_devices(all, devices);
+  return arguments.devices ? first_devices(all, devices) : all;
 }
 
 }  // namespace
@@ -43,9 +43,9 @@ void ClusterArguments::add_to(CLI::App& app, bool with_stagger) {
 }
 
 bool ClusterArguments::any() const {
-  if (devices < 0 || devices > static_cast<std::int64_t>(kMostDevices))
-    throw Error("--devices {} is not possible; give 1 to {}", devices, kMostDevices);
-  const bool asked = devices > 0 || !topology.empty();
+  if (devices && (*devices < 1 || *devices > static_cast<std::int64_t>(kMostDevices)))
+    throw Error("--devices {} is not possible; give 1 to {}", *devices, kMostDevices);
+  const bool asked = devices || !topology.empty();
   if (!asked && stagger_from_name(stagger) != Stagger::none)
     throw Error("--stagger {} is for several devices; give --devices or --topology too", stagger);
   if (!asked && road_from_name(reduce) != ReduceRoad::ring)

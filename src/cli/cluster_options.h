@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/cost_options.h"
@@ -10,8 +11,8 @@
 namespace tide {
 
 struct ClusterArguments {
-  std::int64_t devices = 0;  // 0: none were asked for
-  std::string topology;      // empty: two devices per switch
+  std::optional<std::int64_t> devices;
+  std::string topology;  // empty: two devices per switch
   std::string stagger{stagger_name(Stagger::none)};
   std::string reduce{road_name(ReduceRoad::ring)};
   std::string shard{shard_name(Shard::none)}, bucket, least_to_shard;

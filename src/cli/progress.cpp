@@ -7,7 +7,8 @@
 
 namespace tide {
 
-Progress::Progress(std::FILE* stream) : stream_(stream), terminal_(stream != nullptr && isatty(fileno(stream)) == 1) {}
+Progress::Progress(std::FILE* stream, bool may_redraw)
+    : stream_(stream), terminal_(may_redraw && stream != nullptr && isatty(fileno(stream)) == 1) {}
 
 Progress::~Progress() { clear_bar(); }
 

@@ -11,7 +11,7 @@ namespace tide {
 class Progress final : public TrainingObserver {
  public:
   // Writes to `stream`; silent without one.
-  explicit Progress(std::FILE* stream);
+  Progress(std::FILE* stream, bool may_redraw);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -49,6 +49,9 @@ std::vector<std::string> visible_gpus() {
   return found;
 }
 
+// In the environment of ranks whose words reach a terminal in the end.
+constexpr const char* kTerminal = "TIDE_TERMINAL";
+
 // Of this process, but for --devices.
 std::vector<std::string> arguments_to_hand_on() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -72,6 +75,7 @@ std::vector<std::string> arguments_to_hand_on() {
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
+  if (isatty(STDOUT_FILENO) == 1) setenv(kTerminal, "1", 1);
   std::fflush(nullptr);
   ::execvp(words[0], words.data());
   throw Error("cannot start {}: {}", command[0], std::strerror(errno));
@@ -117,8 +121,9 @@ void RankArguments::add_to(CLI::App& app) {
 }
 
 Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : arguments_(arguments) {
-  if (arguments.devices < 0 || arguments.devices > kMostRanks)
-    throw Error("--devices {} is not possible; give 1 to {}", arguments.devices, kMostRanks);
+  if (arguments.devices && (*arguments.devices < 1 || *arguments.devices > kMostRanks))
+    throw Error("--devices {} is not possible; give 1 to {}", *arguments.devices, kMostRanks);
+  if (arguments.leaves < 0) throw Error("--fixed-order needs at least one leaf; give a power of two, such as 8");
   if (!(arguments.hang_timeout > 0)) throw Error("--hang-timeout {} is not a positive number", arguments.hang_timeout);
   static_cast<void>(wire_type(arguments.reduce_type));
   static_cast<void>(road_of(arguments.reduce));
@@ -126,11 +131,11 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   const Stagger stagger = stagger_from_name(arguments.stagger);
   if (!arguments.topology.empty()) static_cast<void>(find_topology(arguments.topology));
   const std::optional<Launched> launched = find_launcher();
-  if (arguments.devices > 1 && !launched) become_launcher(static_cast<int>(arguments.devices));
+  if (arguments.devices.value_or(1) > 1 && !launched) become_launcher(static_cast<int>(*arguments.devices));
   communicator_ = join_ranks();
-  if (arguments.devices > 0 && arguments.devices != count())
+  if (arguments.devices && *arguments.devices != count())
     throw Error("--devices {} under a launcher that started {}; leave --devices out, it starts processes itself",
-                arguments.devices, count());
+                *arguments.devices, count());
   if (stagger != Stagger::none && count() == 1)
     throw Error("--stagger {} is for several ranks; give --devices too", arguments.stagger);
   if (!is_first()) silent_.reset(std::fopen("/dev/null", "w"));
@@ -142,6 +147,8 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   watch_->idle(watch_->name("preparing"));
   watched_ = make_watched(*communicator_, *watch_);
 }
+
+bool Ranks::may_redraw() const { return count() == 1 || std::getenv(kTerminal) != nullptr; }
 
 int Ranks::threads(int asked) const {
   if (arguments_.leaves > 0) return 1;  // libraries sum in other orders on more

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cluster/watch.h"
@@ -12,12 +13,12 @@
 namespace tide {
 
 struct RankArguments {
-  std::int64_t devices = 0;  // 0: none were asked for
+  std::optional<std::int64_t> devices;
   std::string bucket, reduce, reduce_type{"fp32"};
   std::string shard{shard_name(RankSettings{}.shard)}, least_to_shard;
   bool share_devices = false;
   bool sync_batch_norm = false;
-  std::int64_t leaves = 0;  // of a fixed order; 0: none
+  std::int64_t leaves = 0;  // of a fixed order; 0: none; below: none that there could be
   std::string lend, lend_rate, lend_device, peer_rate;
   double hang_timeout = WatchOptions{}.hang;
   std::string stagger{stagger_name(RankSettings{}.stagger)};
@@ -36,6 +37,8 @@ class Ranks {
   [[nodiscard]] bool is_first() const { return communicator_->rank() == 0; }
   // Where this rank prints: nowhere but on the first.
   [[nodiscard]] std::FILE* out(std::FILE* stream) const { return is_first() ? stream : silent_.get(); }
+  // Whether that may redraw itself. A launcher gives its ranks terminals of their own, wherever its output goes.
+  [[nodiscard]] bool may_redraw() const;
   [[nodiscard]] int threads(int asked) const;
   // Gives this rank a GPU of its machine, where there are several ranks; before anybody uses one. Throws an Error where
   // there are more ranks than GPUs, unless they may share them.

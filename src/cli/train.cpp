@@ -252,7 +252,10 @@ void prepare(const TrainArguments& arguments, Session& session, const Ranks& ran
 class TrainProgress final : public TrainingObserver {
  public:
   TrainProgress(const TrainArguments& arguments, Session& session, Ranks& ranks, std::FILE* out)
-      : arguments_(arguments), session_(session), ranks_(ranks), progress_(ranks.is_first() ? out : nullptr) {}
+      : arguments_(arguments),
+        session_(session),
+        ranks_(ranks),
+        progress_(ranks.is_first() ? out : nullptr, ranks.may_redraw()) {}
 
   void on_step(const StepInfo& info) override {
     if (ranks_.watch() != nullptr) ranks_.watch()->set_step(info.step + 1);  // the one that begins now

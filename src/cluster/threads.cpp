@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 #include "base/error.h"
 
@@ -278,6 +281,31 @@ std::vector<std::unique_ptr<Communicator>> make_thread_ranks(int size, std::vect
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<ThreadRank>(group, rank));
   return ranks;
+}
+
+void on_ranks(std::span<const std::unique_ptr<Communicator>> ranks, const std::function<void(Communicator&)>& function,
+              bool interrupts) {
+  std::vector<std::exception_ptr> thrown(ranks.size());
+  std::atomic<int> first{-1};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        try {
+          function(*ranks[rank]);
+        } catch (...) {
+          thrown[rank] = std::current_exception();
+          int nobody = -1;
+          first.compare_exchange_strong(nobody, static_cast<int>(rank));
+          if (interrupts) ranks[rank]->interrupt();
+        }
+      });
+  }
+  if (first >= 0) std::rethrow_exception(thrown[static_cast<std::size_t>(first.load())]);
+}
+
+void on_thread_ranks(int size, const std::function<void(Communicator&)>& function) {
+  on_ranks(make_thread_ranks(size), function, true);
 }
 
 }  // namespace tide

@@ -41,6 +41,12 @@ void print(const std::string& line) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
+WatchMessage verdict_about(const WatchFailure& failure) {
+  WatchMessage message{.word = WatchWord::verdict, .rank = failure.rank, .exit_code = failure.exit_code};
+  message.set_text(failure.line);
+  return message;
+}
+
 }  // namespace
 
 // Rank 0 has a peer for each other rank, and they have rank 0.
@@ -363,9 +369,7 @@ std::optional<WatchFailure> Watch::Thread::look_at_failed(const Peer& peer) {
   const WatchFailure failure = failure_of(peer.latest, "has failed");
   if (!has_said_) {
     say(failure);
-    WatchMessage heard{.word = WatchWord::verdict, .rank = failure.rank, .exit_code = failure.exit_code};
-    heard.set_text(failure.line);
-    if (is_judge()) peer.link->send(heard);
+    if (is_judge()) peer.link->send(verdict_about(failure));
   }
   const bool is_over = asked_ || peer.link->is_closed() || seconds_between(*peer.failed, now_) > kFailedSeconds;
   return is_over ? std::optional(failure) : std::nullopt;
@@ -399,10 +403,9 @@ void Watch::Thread::end_all(WatchFailure failure) {
   if (muted_) failure.speaks = false;
   say(failure);
   if (is_judge()) {
-    WatchMessage message{.word = WatchWord::verdict, .rank = failure.rank, .exit_code = failure.exit_code};
-    message.set_text(failure.line);
+    const WatchMessage verdict = verdict_about(failure);
     for (const Peer& peer : peers_)
-      if (peer.link) peer.link->send(message);
+      if (peer.link) peer.link->send(verdict);
   }
   options_.on_failure(failure);
 }

@@ -80,6 +80,7 @@ TEST(ClusterCommand, BadValuesEndInOneLine) {
   const std::string device = " --device k40c";
   const std::vector<std::pair<std::string, std::string>> bad{
       {device + " --devices -1", "--devices -1"},
+      {device + " --devices 0", "--devices 0"},
       {device + " --devices 5000", "5000"},
       {device + " --devices 9 --topology 8xh100-nvlink", "has 8 devices, not 9"},
       {device + " --topology nowhere", "nowhere"},

@@ -22,7 +22,7 @@ JOB = ["train", "digits", "--lr", "0.02", "--json"]
 
 
 def train(ranks, batch, *more, **settings):
-    command = [TIDE, *JOB, "--devices", str(ranks), "--batch", str(batch // ranks), *more]
+    command = [TIDE, *JOB, "--devices", str(ranks), "--batch", str(batch // max(1, int(ranks))), *more]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
 
 
@@ -156,6 +156,13 @@ def words():
         lines = [line for line in result.stderr.splitlines() if line.startswith("tide:")]
         assert result.returncode not in (0, 130) and len(lines) == 1 and text in lines[0], result
 
+    for few in ("0", "-1"):
+        result = train(few, 32)
+        assert result.returncode == 1 and f"--devices {few} is not possible" in result.stderr, result
+        refused("at least one leaf", f"--fixed-order={few}")
+    # A log has lines, though launchers give their ranks terminals.
+    plain = subprocess.run([TIDE, "train", "digits", "--devices", "2", "--steps", "3"], capture_output=True, text=True)
+    assert plain.returncode == 0 and "step 3/3" in plain.stdout and "\033" not in plain.stdout, plain
     refused("cannot be divided among", "--fixed-order=1")
     refused("cannot be cut into 6 equal parts", "--fixed-order=6")
     refused("unknown --reduce-type", "--reduce-type", "fp64")

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cluster/threads.h"
 #include "support/error_of.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -131,7 +131,7 @@ TEST_F(Launch, CoresAreSharedAmongTheRanksOfAMachine) {
   EXPECT_EQ(threads_for(LocalRank{0, 100'000}), 1);
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(3, {"a", "b", "a"});
   std::vector<int> threads(3);
-  test::on_ranks(ranks, [&](Communicator& communicator) {
+  on_ranks(ranks, [&](Communicator& communicator) {
     threads[static_cast<std::size_t>(communicator.rank())] = threads_for(communicator);
   });
   EXPECT_EQ(threads, (std::vector<int>{std::max(1, all / 2), all, std::max(1, all / 2)}));

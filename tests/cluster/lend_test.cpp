@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "cluster/loans.h"
+#include "cluster/threads.h"
 #include "support/error_of.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBytes = 1'000'003;
 
 TEST(Loan, IsSharedOnOneMachine) {
-  test::on_thread_ranks(3, [](Communicator& communicator) {
+  on_thread_ranks(3, [](Communicator& communicator) {
     test::check_loans(communicator, kBytes);
     const Loans loans = make_loans(communicator, std::vector<Loan>{{0, 1, 100}});
     if (communicator.rank() == 1) test::expect(loans.borrowed.front()->is_shared(), "shared", communicator);
@@ -24,7 +24,7 @@ TEST(Loan, IsSharedOnOneMachine) {
 
 TEST(Loan, IsServedBetweenMachines) {
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(3, {"a", "b", "c"});
-  test::on_ranks(ranks, [](Communicator& communicator) {
+  on_ranks(ranks, [](Communicator& communicator) {
     test::check_loans(communicator, kBytes);
     const Loans loans = make_loans(communicator, std::vector<Loan>{{0, 1, 100}});
     if (communicator.rank() == 1) test::expect(!loans.borrowed.front()->is_shared(), "served", communicator);
@@ -67,7 +67,7 @@ TEST(Loan, OfADeviceIsOfOneLenderOnTheSameMachine) {
 TEST(Loan, OfSeveralLendersIsOneStore) {
   for (const std::vector<std::string>& hosts : {std::vector<std::string>(3, "a"), {"a", "b", "c"}}) {
     std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(3, hosts);
-    test::on_ranks(ranks, [](Communicator& communicator) {
+    on_ranks(ranks, [](Communicator& communicator) {
       const Loans loans = make_loans(communicator, std::vector<Loan>{{1, 0, 700}, {2, 0, 600}});
       if (communicator.rank() != 0) return communicator.barrier();
       BorrowedMemory store(loans);
@@ -91,7 +91,7 @@ TEST(Loan, OfSeveralLendersIsOneStore) {
 
 TEST(Loan, HasAnEnd) {
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(2, {"a", "b"});
-  test::on_ranks(ranks, [](Communicator& communicator) {
+  on_ranks(ranks, [](Communicator& communicator) {
     const Loans loans = make_loans(communicator, std::vector<Loan>{{0, 1, 100}});
     if (communicator.rank() == 0) return;
     std::vector<std::byte> values(10);
@@ -106,7 +106,7 @@ TEST(Loan, EndsWithTheJob) {
   for (const bool fails : {false, true}) {
     std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(2, {"a", "b"});
     std::atomic<int> stopped = 0;
-    test::on_ranks(ranks, [&](Communicator& communicator) {
+    on_ranks(ranks, [&](Communicator& communicator) {
       try {
         const Loans loans = make_loans(communicator, std::vector<Loan>{{0, 1, 100}});
         if (communicator.rank() == 0 && !fails) communicator.interrupt();
@@ -123,7 +123,7 @@ TEST(Loan, EndsWithTheJob) {
 
 TEST(Loan, OfMoreThanThereIsIsRefusedOnAllRanks) {
   std::atomic<int> refused = 0;
-  test::on_thread_ranks(2, [&](Communicator& communicator) {
+  on_thread_ranks(2, [&](Communicator& communicator) {
     const std::vector<Loan> loans{{1, 0, std::size_t{1} << 62U}};
     const std::string text = test::error_of([&] { (void)make_loans(communicator, loans); });
     if (text.starts_with("rank 1 on host localhost: 4611686018427387904 bytes of host memory cannot be lent: "))

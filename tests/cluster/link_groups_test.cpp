@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/threads.h"
 #include "support/error_of.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -51,7 +51,7 @@ TEST(LinkGroups, AreOneHostsRanksWithOneKey) {
 
 TEST(LinkGroups, AreTheSameOnEveryRank) {
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(4, {"alpha", "alpha", "beta", "alpha"});
-  test::on_ranks(ranks, [](Communicator& communicator) {
+  on_ranks(ranks, [](Communicator& communicator) {
     const std::vector<LinkPlace> places = exchange_links(communicator, communicator.rank() == 1 ? "t" : "s");
     EXPECT_EQ(places, (std::vector<LinkPlace>{{0, 0}, {1, 0}, {2, 0}, {0, 1}}));
   });

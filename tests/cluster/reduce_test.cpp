@@ -7,8 +7,8 @@
 
 #include "base/bfloat16.h"
 #include "cluster/calls.h"
+#include "cluster/threads.h"
 #include "support/error_of.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -47,7 +47,7 @@ TEST(TreeAllReduce, GivesTheSameBitsOnAnyNumberOfRanks) {
     for (std::size_t i = 0; i < leaf.size(); ++i) in_order[i] += leaf[i];
   ASSERT_FALSE(same_bits(in_order, expected));
   for (const int ranks : {1, 2, 4, 8})
-    test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+    on_thread_ranks(ranks, [&](Communicator& communicator) {
       const std::size_t own = leaves.size() / static_cast<std::size_t>(ranks);
       Values values = tree_sum(std::span(leaves).subspan(own * static_cast<std::size_t>(communicator.rank()), own));
       Values scratch(values.size());
@@ -59,7 +59,7 @@ TEST(TreeAllReduce, GivesTheSameBitsOnAnyNumberOfRanks) {
 TEST(QuickAllReduce, SumsAnyCountOnAnyNumberOfRanks) {
   for (const int ranks : {1, 2, 3, 4, 5, 8})
     for (const std::size_t count : {0U, 1U, 2U, 7U, 8U, 1001U}) {
-      test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+      on_thread_ranks(ranks, [&](Communicator& communicator) {
         Values values(count), scratch(count);
         for (std::size_t i = 0; i < count; ++i)
           values[i] = static_cast<float>(static_cast<std::size_t>(communicator.rank()) * 1000 + i);
@@ -76,7 +76,7 @@ TEST(QuickHalves, ScatterAndGather) {
   for (const int ranks : {1, 2, 3, 4, 5, 8})
     for (const std::size_t part : {0U, 1U, 3U, 64U}) {
       const std::size_t count = part * static_cast<std::size_t>(ranks);
-      test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+      on_thread_ranks(ranks, [&](Communicator& communicator) {
         const std::size_t first = part * static_cast<std::size_t>(communicator.rank());
         Values values(count), scratch(count), expected(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ TEST(QuickHalves, ScatterAndGather) {
 
 TEST(TreeAllReduce, RefusesRanksThatAreNoPowerOfTwo) {
   const std::string text = test::error_of([] {
-    test::on_thread_ranks(6, [](Communicator& communicator) {
+    on_thread_ranks(6, [](Communicator& communicator) {
       Values values(3), scratch(3);
       tree_all_reduce(communicator, values, scratch);
     });
@@ -116,7 +116,7 @@ TEST(AllReduceBf16, SumsInFloatsInTheOrderOfTheRanks) {
         }
         expected[i] = rounded(expected[i]);
       }
-      test::on_thread_ranks(ranks, [&](Communicator& communicator) {
+      on_thread_ranks(ranks, [&](Communicator& communicator) {
         Values values = brought[static_cast<std::size_t>(communicator.rank())];
         std::vector<std::byte> scratch(bf16_scratch_bytes(count, ranks));
         all_reduce_bf16(communicator, values, scratch);
@@ -126,7 +126,7 @@ TEST(AllReduceBf16, SumsInFloatsInTheOrderOfTheRanks) {
 }
 
 TEST(AllReduceBf16, LeavesTheValuesOfOneRankAlone) {
-  test::on_thread_ranks(1, [](Communicator& communicator) {
+  on_thread_ranks(1, [](Communicator& communicator) {
     Values values{0.1F, 1e-30F, 3.0F};
     EXPECT_EQ(bf16_scratch_bytes(values.size(), 1), 0U);
     all_reduce_bf16(communicator, values, {});

@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "cluster/calls.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -14,12 +13,12 @@ class ThreadRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadRanks, testing::Values(1, 2, 3, 4, 7, 64));
 
 TEST_P(ThreadRanks, DoEveryCall) {
-  test::on_thread_ranks(GetParam(), [](Communicator& communicator) { test::check_calls(communicator); });
+  on_thread_ranks(GetParam(), [](Communicator& communicator) { test::check_calls(communicator); });
 }
 
 TEST(ThreadRank, StopsWaitingWhenTheJobIsGivenUp) {
   for (const int size : {2, 3, 64})
-    test::on_thread_ranks(size, [](Communicator& communicator) { test::check_interrupt(communicator); });
+    on_thread_ranks(size, [](Communicator& communicator) { test::check_interrupt(communicator); });
 }
 
 // Values whose sum depends on the order.
@@ -27,7 +26,7 @@ TEST(ThreadRank, SumsInTheOrderOfTheRanks) {
   const std::vector<float> values{1e8F, 3.0F, -1e8F, 1.5F, 0.1F};
   float expected = 0;
   for (const float value : values) expected += value;
-  test::on_thread_ranks(5, [&](Communicator& communicator) {
+  on_thread_ranks(5, [&](Communicator& communicator) {
     std::vector<float> own(11, values[static_cast<std::size_t>(communicator.rank())]);
     communicator.all_reduce(std::span(own));
     test::expect(own == std::vector<float>(11, expected), "all_reduce", communicator);
@@ -46,7 +45,7 @@ TEST(ThreadRank, LeavesOnlyWhenNobodyReadsItsValues) {
       std::this_thread::sleep_for(std::chrono::microseconds(500 * repeat));
       ranks[2]->interrupt();
     });
-    test::on_ranks(ranks, [&](Communicator& communicator) {
+    on_ranks(ranks, [&](Communicator& communicator) {
       try {
         for (;;) {
           std::vector<float> values(50'000, 1.0F), other_values(50'000);

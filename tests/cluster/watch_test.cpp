@@ -6,7 +6,7 @@
 #include <csignal>
 #include <future>
 
-#include "support/rank_threads.h"
+#include "cluster/threads.h"
 
 namespace tide {
 namespace {
@@ -25,7 +25,7 @@ class Watched {
   explicit Watched(std::vector<std::string> hosts, double silence = kLong, double hang = kLong)
       : told(hosts.size()), watches(hosts.size()) {
     ranks = make_thread_ranks(static_cast<int>(hosts.size()), hosts);
-    test::on_ranks(ranks, [&](Communicator& communicator) {
+    on_ranks(ranks, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       WatchOptions options{
           .silence = silence, .hang = hang, .on_line = {}, .on_failure = {}, .on_stop = {}, .takes_stop_signal = false};
@@ -142,15 +142,15 @@ TEST(Watch, LetsThoseWorkWhoGetOn) {
   watched[0].begin(watched[0].name("epoch"), 1000);  // five times as long is a while
   watched[1].idle();
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-  test::on_ranks(watched.ranks,
-                 [&](Communicator& communicator) { watched[static_cast<std::size_t>(communicator.rank())].finish(); });
+  on_ranks(watched.ranks,
+           [&](Communicator& communicator) { watched[static_cast<std::size_t>(communicator.rank())].finish(); });
   for (const Told& told : watched.told)
     EXPECT_EQ(told.future.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
 TEST(Watch, EndsInOrderInAnyOrder) {
   Watched watched({"a", "b", "c"});
-  test::on_ranks(watched.ranks, [&](Communicator& communicator) {
+  on_ranks(watched.ranks, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     std::this_thread::sleep_for(std::chrono::milliseconds(100 * ((rank + 1) % 3)));
     watched[rank].finish();

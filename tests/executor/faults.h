@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/backend.h"
+#include "backend/forwarding_backend.h"
 #include "memory/file_io.h"
 
 namespace tide::test {
@@ -27,53 +27,44 @@ class Trigger {
   std::atomic<std::int64_t> calls_{0}, fail_at_{-1};
 };
 
-class FaultyBackend final : public Backend {
+class FaultyBackend final : public ForwardingBackend {
  public:
-  explicit FaultyBackend(std::string_view name) : real_(make_backend(name, 1)) {}
+  explicit FaultyBackend(std::string_view name) : ForwardingBackend(make_backend(name, 1)) {}
 
   Trigger device_allocations, host_allocations, copies, kernels;
   std::atomic<std::int64_t> held_bytes{0};
   std::int64_t longest_delay_microseconds = 0;  // of copies
 
-  [[nodiscard]] std::string_view name() const override { return real_->name(); }
-  [[nodiscard]] std::string description() const override { return real_->description(); }
-  void annotate(Step& step) const override { real_->annotate(step); }
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
-    return [this, kernel = real_->prepare(step, task, algorithm)](const Launch& launch) {
+    return [this, kernel = ForwardingBackend::prepare(step, task, algorithm)](const Launch& launch) {
       if (kernels.fires()) throw Error("the kernel was told to fail");
       kernel(launch);
     };
   }
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) override {
-    real_->write_tensor(step, tensor, logical, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) override {
-    real_->read_tensor(step, tensor, address, logical);
-  }
   [[nodiscard]] std::byte* allocate(Bytes bytes) override {
     if (device_allocations.fires()) throw Error("no device memory: told to fail");
-    std::byte* const memory = real_->allocate(bytes);
+    std::byte* const memory = ForwardingBackend::allocate(bytes);
     held_bytes += bytes.count();
     return memory;
   }
   void release(std::byte* memory, Bytes bytes) noexcept override {
-    real_->release(memory, bytes);
+    ForwardingBackend::release(memory, bytes);
     held_bytes -= bytes.count();
   }
   [[nodiscard]] std::byte* allocate_host(Bytes bytes) override {
     if (host_allocations.fires()) throw Error("no host memory: told to fail");
-    std::byte* const memory = real_->allocate_host(bytes);
+    std::byte* const memory = ForwardingBackend::allocate_host(bytes);
     held_bytes += bytes.count();
     return memory;
   }
   void release_host(std::byte* memory, Bytes bytes) noexcept override {
-    real_->release_host(memory, bytes);
+    ForwardingBackend::release_host(memory, bytes);
     held_bytes -= bytes.count();
   }
   void copy(std::byte* to, const std::byte* from, Bytes bytes) override {
     if (copies.fires()) throw Error("the copy was told to fail");
     delay();
-    real_->copy(to, from, bytes);
+    ForwardingBackend::copy(to, from, bytes);
     delay();
   }
 
@@ -86,7 +77,6 @@ class FaultyBackend final : public Backend {
     if (share > 2) std::this_thread::sleep_for(std::chrono::microseconds(longest_delay_microseconds * share / 8));
   }
 
-  std::unique_ptr<Backend> real_;
   std::atomic<std::uint64_t> random_{1};
 };
 

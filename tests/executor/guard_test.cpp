@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "backend/forwarding_backend.h"
 #include "executor/job.h"
 #include "network/builder.h"
 #include "planner/policy.h"
@@ -23,39 +24,30 @@ NetworkPtr odd_network() {
 }
 
 // The reference backend with one misbehaving task. All tasks have a workspace.
-class Saboteur final : public Backend {
+class Saboteur final : public ForwardingBackend {
  public:
   using Sabotage = std::function<void(const Step&, TaskId, const Launch&)>;
   static constexpr std::int64_t kWorkspace = 100;
 
   Saboteur(std::string task, Sabotage sabotage)
-      : real_(make_backend("reference")), task_(std::move(task)), sabotage_(std::move(sabotage)) {}
+      : ForwardingBackend(make_backend("reference")), task_(std::move(task)), sabotage_(std::move(sabotage)) {}
 
   [[nodiscard]] std::string_view name() const override { return "saboteur"; }
   [[nodiscard]] std::string description() const override { return "saboteur"; }
   void annotate(Step& step) const override {
-    real_->annotate(step);
+    ForwardingBackend::annotate(step);
     step.algorithm_sets = {{Algorithm{"default", Bytes(kWorkspace)}}};
   }
   [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
-    Kernel kernel = real_->prepare(step, task, algorithm);
+    Kernel kernel = ForwardingBackend::prepare(step, task, algorithm);
     if (task_name(step, task) != task_) return kernel;
     return [this, kernel, &step, task](const Launch& launch) {
       kernel(launch);
       sabotage_(step, task, launch);
     };
   }
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) override {
-    real_->write_tensor(step, tensor, logical, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) override {
-    real_->read_tensor(step, tensor, address, logical);
-  }
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return real_->allocate(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { real_->release(memory, bytes); }
 
  private:
-  std::unique_ptr<Backend> real_;
   std::string task_;
   Sabotage sabotage_;
 };

@@ -2,6 +2,7 @@
 // what the ranks do together, and following them ends.
 #include <gtest/gtest.h>
 
+#include "cluster/threads.h"
 #include "executor/executor.h"
 #include "executor/host_collectives.h"
 #include "plan/check_together.h"
@@ -11,7 +12,6 @@
 #include "step/build.h"
 #include "support/on_device.h"
 #include "support/random_network.h"
-#include "support/rank_threads.h"
 
 namespace tide {
 namespace {
@@ -50,7 +50,7 @@ void run_ranks(int count, std::uint32_t seed) {
   const std::vector<Finding> findings = check_together(pointers);
   ASSERT_TRUE(findings.empty()) << "seed " << seed << ": " << findings[0].text;
   std::atomic<int> through{0};
-  test::on_thread_ranks(count, [&](Communicator& communicator) {
+  on_thread_ranks(count, [&](Communicator& communicator) {
     const std::unique_ptr<Backend> backend = make_backend("null");
     const Plan& plan = plans[static_cast<std::size_t>(communicator.rank())];
     const std::unique_ptr<Collectives> collectives = make_host_collectives(communicator, *backend);

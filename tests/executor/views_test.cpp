@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "backend/forwarding_backend.h"
 #include "executor/executor.h"
 #include "plan/summary.h"
 #include "planner/planner.h"
@@ -38,8 +39,9 @@ TaskId forward_of(const Step& step, TaskId task) {
   return task;
 }
 
-class PartsBackend final : public Backend {
+class PartsBackend final : public ForwardingBackend {
  public:
+  PartsBackend() : ForwardingBackend(make_backend("null")) {}
   struct Call {
     TaskId task;
     std::vector<std::byte*> addresses;
@@ -68,21 +70,10 @@ class PartsBackend final : public Backend {
     };
   }
 
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> logical, std::byte* address) override {
-    memory_->write_tensor(step, tensor, logical, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> logical) override {
-    memory_->read_tensor(step, tensor, address, logical);
-  }
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return memory_->allocate(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { memory_->release(memory, bytes); }
-
  private:
   static std::span<float> values_at(const Step& step, const Operand& operand, std::byte* address) {
     return {reinterpret_cast<float*>(address), static_cast<std::size_t>(step.shape_of(operand).elements())};
   }
-
-  std::unique_ptr<Backend> memory_ = make_backend("null");
 };
 
 std::vector<float> numbers(std::int64_t count, float first) {

@@ -1,7 +1,7 @@
 // Device memory that one rank lends to another, on the one GPU there is: two backends in one process.
 #include <gtest/gtest.h>
 
-#include "support/rank_threads.h"
+#include "cluster/threads.h"
 #include "train/small_session.h"
 
 namespace tide {
@@ -38,7 +38,7 @@ std::vector<Pushed> train_on_gpu(bool lends) {
                                                               executor.is_recorded()};
     session->end_loans();
   };
-  test::on_ranks(ranks, train, true);
+  on_ranks(ranks, train, true);
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backend/nccl_collectives.h"
+#include "cluster/threads.h"
 #include "executor/executor.h"
 #include "executor/host_collectives.h"
 #include "planner/policy.h"
@@ -12,7 +13,6 @@
 #include "step/build.h"
 #include "support/alone.h"
 #include "support/on_device.h"
-#include "support/rank_threads.h"
 #include "train/initialize.h"
 #include "train/plan_network.h"
 #include "train/small_session.h"
@@ -198,7 +198,7 @@ std::vector<NamedTensor> train_on(int ranks, const NetworkPtr& network, const Se
     train(*session, training, *data);
     states[static_cast<std::size_t>(communicator.rank())] = session->state();
   };
-  test::on_ranks(all, train_one, true);
+  on_ranks(all, train_one, true);
   for (const std::vector<NamedTensor>& state : states) EXPECT_TRUE(test::same(state, states[0]));  // one model
   return states[0];
 }

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/forwarding_backend.h"
 
 namespace tide::test {
 
@@ -75,28 +75,20 @@ class ShufflingQueue final : public StepQueue {
 };
 
 // The kernels of the reference backend behind memory that only copies reach.
-class RecordingBackend final : public Backend {
+class RecordingBackend final : public ForwardingBackend {
  public:
   // Calls itself as it is told to.
   explicit RecordingBackend(std::uint32_t seed, std::string name = "reference", std::string description = "reference")
-      : seed_(seed), name_(std::move(name)), description_(std::move(description)) {}
+      : ForwardingBackend(make_backend("reference")),
+        seed_(seed),
+        name_(std::move(name)),
+        description_(std::move(description)) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string description() const override { return description_; }
   void annotate(Step& step) const override {
-    real_->annotate(step);
+    ForwardingBackend::annotate(step);
     step.backend = description_;
   }
-  [[nodiscard]] Kernel prepare(const Step& step, TaskId task, std::size_t algorithm) override {
-    return real_->prepare(step, task, algorithm);
-  }
-  void write_tensor(const Step& step, TensorId tensor, std::span<const float> values, std::byte* address) override {
-    real_->write_tensor(step, tensor, values, address);
-  }
-  void read_tensor(const Step& step, TensorId tensor, const std::byte* address, std::span<float> values) override {
-    real_->read_tensor(step, tensor, address, values);
-  }
-  [[nodiscard]] std::byte* allocate(Bytes bytes) override { return real_->allocate(bytes); }
-  void release(std::byte* memory, Bytes bytes) noexcept override { real_->release(memory, bytes); }
   [[nodiscard]] bool host_addressable() const override { return false; }
   void begin_step(const StepState& state) override { state_ = state; }
   [[nodiscard]] std::unique_ptr<StepQueue> make_queue(bool /*record_times*/) override {
@@ -104,7 +96,6 @@ class RecordingBackend final : public Backend {
   }
 
  private:
-  std::unique_ptr<Backend> real_ = make_backend("reference");
   StepState state_;
   std::uint32_t seed_;
   std::string name_, description_;

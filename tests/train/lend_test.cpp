@@ -1,7 +1,7 @@
 // Ranks that lend host memory to others: the same weights, and every byte that moves is planned.
 #include <gtest/gtest.h>
 
-#include "support/rank_threads.h"
+#include "cluster/threads.h"
 #include "train/plan_network.h"
 #include "train/small_session.h"
 
@@ -68,7 +68,7 @@ std::vector<Trained> train_two(const Hosts& hosts, bool guard,
                                                               .pushed = executor.pushed(),
                                                               .pulled = executor.pulled()};
   };
-  test::on_ranks(ranks, train, true);
+  on_ranks(ranks, train, true);
   return results;
 }
 
@@ -195,7 +195,7 @@ TEST(Lending, EndsWithTheJob) {
           if (is_hurt) throw Error("it is hurt");
           test::run_steps(session, kTraining.batch, 100);
         };
-        const std::string error = test::error_of([&] { test::on_ranks(ranks, train, true); });
+        const std::string error = test::error_of([&] { on_ranks(ranks, train, true); });
         EXPECT_EQ(error, fits ? "it is hurt" : "it does not fit");
       }
 }

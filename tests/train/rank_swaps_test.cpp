@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <set>
 
+#include "cluster/threads.h"
 #include "plan/check_together.h"
-#include "support/rank_threads.h"
 #include "train/plan_network.h"
 #include "train/small_session.h"
 
@@ -56,7 +56,7 @@ std::vector<SwapResult> trained(int count, const SwapJob& job, std::vector<std::
   std::vector<SwapResult> results(static_cast<std::size_t>(count));
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(count, std::move(hosts));
   const DatasetPtr data = test::first_digits(kBatch * count);
-  test::on_ranks(
+  on_ranks(
       ranks,
       [&](Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -111,7 +111,7 @@ void expect_together(const std::vector<SwapResult>& results) {
 
 TEST(RankLinks, AreTheHostsMemoryWhereThereIsNoOther) {
   std::vector<std::unique_ptr<Communicator>> ranks = make_thread_ranks(5, {"a", "b", "a", "b", "a"});
-  test::on_ranks(ranks, [](Communicator& communicator) {
+  on_ranks(ranks, [](Communicator& communicator) {
     const std::unique_ptr<Backend> backend = make_backend("null");
     const RooflineModel cost(generic_cpu());
     RankSettings settings{.communicator = &communicator};

@@ -45,8 +45,38 @@ class Normalization {
   bool relu_;
 };
 
+// Where a task puts the statistics of samples, and what it moves by them.
+class StatisticsPlaces {
+ public:
+  explicit StatisticsPlaces(const TaskView& view)
+      : mean(view.written(Role::mean)),
+        deviation(view.written(Role::inverse_deviation)),
+        options_(view.options<BatchNormOptions>()),
+        old_mean_(view.find_read(Role::running_mean)),
+        old_variance_(view.find_read(Role::running_variance)),
+        new_mean_(view.find_written(Role::running_mean)),
+        new_variance_(view.find_written(Role::running_variance)) {}
+
+  [[nodiscard]] BatchNormStatistics at(const Launch& launch, std::int64_t rows_before = 0) const {
+    return {options_.epsilon,
+            options_.momentum,
+            output_of(launch, mean),
+            output_of(launch, deviation),
+            old_mean_ ? input_of(launch, *old_mean_) : nullptr,
+            old_variance_ ? input_of(launch, *old_variance_) : nullptr,
+            new_mean_ ? output_of(launch, *new_mean_) : nullptr,
+            new_variance_ ? output_of(launch, *new_variance_) : nullptr,
+            rows_before};
+  }
+
+  const std::size_t mean, deviation;
+
+ private:
+  BatchNormOptions options_;
+  std::optional<std::size_t> old_mean_, old_variance_, new_mean_, new_variance_;
+};
+
 Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
-  const BatchNormOptions options = view.options<BatchNormOptions>();
   const RowsAndChannels shape = rows_and_channels(view.input());
   const std::size_t x = view.read(Role::x);
   const Element element = element_of(view, x);
@@ -54,25 +84,14 @@ Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
   // moves the running ones.
   std::optional<Normalization> normalization;
   if (view.find_written(Role::y)) normalization.emplace(view);
-  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
-  const auto old_mean = view.find_read(Role::running_mean), old_variance = view.find_read(Role::running_variance);
-  const auto new_mean = view.find_written(Role::running_mean), new_variance = view.find_written(Role::running_variance);
+  const StatisticsPlaces places(view);
   const std::int64_t rows_before = view.first_sample() * (shape.rows / view.samples());
   return recipe(
       [=](const Launch& launch) {
-        const BatchNormStatistics statistics{options.epsilon,
-                                             options.momentum,
-                                             output_of(launch, mean),
-                                             output_of(launch, deviation),
-                                             old_mean ? input_of(launch, *old_mean) : nullptr,
-                                             old_variance ? input_of(launch, *old_variance) : nullptr,
-                                             new_mean ? output_of(launch, *new_mean) : nullptr,
-                                             new_variance ? output_of(launch, *new_variance) : nullptr,
-                                             rows_before};
-        check(launch_batch_norm_statistics(context->stream(), shape, element, launch.operands[x], statistics,
-                                           launch.workspace),
+        check(launch_batch_norm_statistics(context->stream(), shape, element, launch.operands[x],
+                                           places.at(launch, rows_before), launch.workspace),
               "batch normalization");
-        if (normalization) normalization->run(*context, launch, mean, deviation, {});
+        if (normalization) normalization->run(*context, launch, places.mean, places.deviation, {});
       },
       batch_norm_training_bytes(shape, element));
 }
@@ -98,23 +117,13 @@ PartRows part_rows(const TaskView& view) {
 
 // Statistics of all samples from those of their parts.
 Recipe joined_statistics_recipe(const TaskView& view, const ContextPtr& context) {
-  const BatchNormOptions options = view.options<BatchNormOptions>();
   const PartRows shape = part_rows(view);
   const std::size_t moments = view.read(Role::moments);
-  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
-  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
-  const std::size_t new_mean = view.written(Role::running_mean), new_variance = view.written(Role::running_variance);
+  const StatisticsPlaces places(view);
   return recipe(
       [=](const Launch& launch) {
-        const BatchNormStatistics statistics{options.epsilon,
-                                             options.momentum,
-                                             output_of(launch, mean),
-                                             output_of(launch, deviation),
-                                             input_of(launch, old_mean),
-                                             input_of(launch, old_variance),
-                                             output_of(launch, new_mean),
-                                             output_of(launch, new_variance)};
-        check(launch_join_statistics(context->stream(), shape, input_of(launch, moments), statistics, launch.workspace),
+        check(launch_join_statistics(context->stream(), shape, input_of(launch, moments), places.at(launch),
+                                     launch.workspace),
               "batch normalization");
       },
       join_statistics_bytes(shape));
