@@ -24,7 +24,7 @@ inline NetworkPtr independent_network() {
   return std::make_shared<const Network>(std::move(net).build());
 }
 
-struct Job {
+struct RankJob {
   NetworkPtr network = independent_network();
   std::int64_t global_batch = 8, samples = 21, epochs = 2, validation = 19;
   SessionOptions options = session_options();
@@ -38,7 +38,7 @@ struct Trained {
 };
 
 // By rank.
-inline std::vector<Trained> train_on(int ranks, const Job& job) {
+inline std::vector<Trained> train_on(int ranks, const RankJob& job) {
   std::vector<Trained> results(static_cast<std::size_t>(ranks));
   on_thread_ranks(ranks, [&](Communicator& communicator) {
     SessionOptions options = job.options;

@@ -15,7 +15,7 @@ namespace {
 
 using test::distance;
 using test::expect_one_model;
-using test::Job;
+using test::RankJob;
 using test::train_on;
 using test::Trained;
 
@@ -36,7 +36,7 @@ TEST(Ranks, ShareOutEverySampleOnce) {
 // Whatever is left for the last batch of an epoch: parts of different size, and ranks that get nothing.
 TEST(Ranks, GiveTheModelOfOneProcess) {
   for (const std::int64_t samples : {24, 21, 18, 17}) {
-    Job job;
+    RankJob job;
     job.samples = samples;
     const Trained alone = train_on(1, job)[0];
     for (const int ranks : {2, 4}) {
@@ -55,7 +55,7 @@ TEST(Ranks, GiveTheModelOfOneProcess) {
 }
 
 TEST(Ranks, ClipByTheNormOfAllGradients) {
-  Job job;
+  RankJob job;
   job.options.optimizer.clip_norm = 0.1;
   const Trained alone = train_on(1, job)[0];
   EXPECT_LT(distance(train_on(4, job)[0].state, alone.state), 2e-6);
@@ -63,12 +63,12 @@ TEST(Ranks, ClipByTheNormOfAllGradients) {
 
 // Within any budget, and with any policy, the same bits: a plan changes when gradients are summed, never what.
 TEST(Ranks, GiveTheSameBitsUnderEveryPolicy) {
-  Job job;
+  RankJob job;
   job.network = test::small_network();
   const std::vector<Trained> expected = train_on(2, job);
   SharedLink link(50e6);  // of both
   for (const Policy& policy : policies()) {
-    Job within = job;
+    RankJob within = job;
     within.options.policy = policy.name;
     within.options.executor.guard = false;  // lanes side by side
     within.options.executor.shared_link = &link;
@@ -84,7 +84,7 @@ TEST(Ranks, GiveTheSameBitsUnderEveryPolicy) {
 }
 
 TEST(Ranks, MayCutTheirBatches) {
-  Job job;
+  RankJob job;
   const Trained alone = train_on(1, job)[0];
   job.options.planner.batch = SubBatches{.samples = 2};
   const std::vector<Trained> together = train_on(2, job);
@@ -93,7 +93,7 @@ TEST(Ranks, MayCutTheirBatches) {
 }
 
 TEST(Ranks, SumInBf16WhenAsked) {
-  Job job;
+  RankJob job;
   const Trained exact = train_on(4, job)[0];
   job.options.ranks.wire = DataType::bf16;
   const std::vector<Trained> rounded = train_on(4, job);
@@ -103,7 +103,7 @@ TEST(Ranks, SumInBf16WhenAsked) {
 }
 
 TEST(Ranks, ShareTheirStatisticsWhenAsked) {
-  Job job;
+  RankJob job;
   job.network = test::small_network();
   job.samples = 24;
   const Trained alone = train_on(1, job)[0];
@@ -118,7 +118,7 @@ TEST(Ranks, ShareTheirStatisticsWhenAsked) {
 // Whatever the ranks, the policy, and what is left for the last batch.
 TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
   for (const std::int64_t leaves : {4, 8}) {
-    Job job;
+    RankJob job;
     job.network = test::small_network();
     job.global_batch = 16;
     job.samples = 29;
@@ -130,7 +130,7 @@ TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
       EXPECT_TRUE(test::same(together[0].state, alone.state)) << ranks << " ranks, " << leaves << " leaves";
       for (std::size_t s = 0; s < alone.steps.size(); ++s) EXPECT_EQ(together[0].steps[s].loss, alone.steps[s].loss);
     }
-    Job within = job;
+    RankJob within = job;
     within.options.policy = "auto";
     within.options.executor.guard = false;
     const auto ranks = make_thread_ranks(2);
@@ -140,7 +140,7 @@ TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
     within.options.planner.memory[Tier::device] = answer.floor[Tier::device] + Bytes(2048);
     EXPECT_TRUE(test::same(train_on(2, within)[0].state, alone.state));
     // And nearly those of one step over all samples, where the last batch is as large.
-    Job whole = job;
+    RankJob whole = job;
     whole.options.ranks.leaves = 0;
     whole.samples = job.samples = 16;
     EXPECT_LT(distance(train_on(1, whole)[0].state, train_on(2, job)[0].state), 1e-5);
@@ -148,7 +148,7 @@ TEST(Ranks, GiveTheSameBitsInAFixedOrder) {
 }
 
 TEST(Ranks, GiveTheSameBitsAHundredTimes) {
-  Job job;
+  RankJob job;
   job.network = test::small_network();
   job.global_batch = 16;
   job.samples = 16;
@@ -161,7 +161,7 @@ TEST(Ranks, GiveTheSameBitsAHundredTimes) {
 }
 
 // What a step adds to the parameters, over its rate; by one process, or by several, in floats.
-std::vector<std::vector<double>> gradients_of(int ranks, Job job) {
+std::vector<std::vector<double>> gradients_of(int ranks, RankJob job) {
   const double rate = 4096;  // so that what the parameters were hardly rounds it
   std::vector<std::vector<double>> result;
   on_thread_ranks(ranks, [&](Communicator& communicator) {
@@ -188,7 +188,7 @@ std::vector<std::vector<double>> gradients_of(int ranks, Job job) {
 }
 
 // By one process in doubles.
-std::vector<std::vector<double>> exact_gradients(const Job& job) {
+std::vector<std::vector<double>> exact_gradients(const RankJob& job) {
   StepOptions options{.batch = job.global_batch, .optimizer = {.kind = OptimizerKind::sgd}};
   const auto step = std::make_shared<const Step>(build_step(job.network, options));
   ReferenceInterpreter interpreter(step);
@@ -231,7 +231,7 @@ double distance(const std::vector<std::vector<double>>& a, const std::vector<std
 }
 
 TEST(Ranks, HaveGradientsAsGoodAsThoseOfOneProcess) {
-  Job job;
+  RankJob job;
   job.global_batch = 16;
   const std::vector<std::vector<double>> exact = exact_gradients(job);
   const double alone = distance(gradients_of(1, job), exact);
@@ -246,7 +246,7 @@ TEST(Ranks, HaveGradientsAsGoodAsThoseOfOneProcess) {
 }
 
 TEST(Ranks, RefuseWhatHasNoFixedOrder) {
-  Job job;
+  RankJob job;
   job.options.ranks.leaves = 6;
   EXPECT_THROW(static_cast<void>(train_on(1, job)), Error);
   job.options.ranks.leaves = 2;

@@ -10,13 +10,13 @@ namespace {
 
 using test::distance;
 using test::expect_one_model;
-using test::Job;
+using test::RankJob;
 using test::train_on;
 using test::Trained;
 
 TEST(ShardedRanks, TrainTheSameModel) {
   for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam}) {
-    Job job;
+    RankJob job;
     job.samples = 21;
     job.options.optimizer.kind = optimizer;
     job.options.ranks.least_to_shard = Bytes(100);
@@ -43,7 +43,7 @@ TEST(ShardedRanks, TrainTheSameModel) {
 
 TEST(ShardedRanks, GiveTheSameBitsUnderEveryPolicy) {
   for (const Shard shard : {Shard::optimizer, Shard::parameters}) {
-    Job job;
+    RankJob job;
     job.network = test::small_network();
     job.epochs = 1;
     job.options.optimizer.kind = OptimizerKind::adam;
@@ -52,7 +52,7 @@ TEST(ShardedRanks, GiveTheSameBitsUnderEveryPolicy) {
     const std::vector<Trained> expected = train_on(2, job);
     SharedLink link(50e6);
     for (const Policy& policy : policies()) {
-      Job within = job;
+      RankJob within = job;
       within.options.policy = policy.name;
       within.options.executor.guard = false;
       within.options.executor.shared_link = &link;
@@ -70,7 +70,7 @@ TEST(ShardedRanks, GiveTheSameBitsUnderEveryPolicy) {
 
 // The bits of what is not sharded, too: sums follow the same tree, and updates are element by element.
 TEST(ShardedRanks, KeepAFixedOrder) {
-  Job job;
+  RankJob job;
   job.network = test::small_network();
   job.global_batch = 16;
   job.samples = 29;
@@ -87,7 +87,7 @@ TEST(ShardedRanks, KeepAFixedOrder) {
 }
 
 TEST(ShardedRanks, MayRoundTheirSums) {
-  Job job;
+  RankJob job;
   job.options.ranks.least_to_shard = Bytes(100);
   const Trained exact = train_on(4, job)[0];
   job.options.ranks.wire = DataType::bf16;
@@ -102,7 +102,7 @@ TEST(ShardedRanks, MayRoundTheirSums) {
 
 // Ranks may cut their batches into different numbers of parts, each of which would need the others' parameters.
 TEST(ShardedRanks, CutBatchesWhereEachHasAllParameters) {
-  Job job;
+  RankJob job;
   job.options.ranks.least_to_shard = Bytes(100);
   const Trained whole = train_on(2, job)[0];
   job.options.planner.batch = SubBatches{.samples = 2};
@@ -150,7 +150,7 @@ TEST(ShardedRanks, KeepAsManyBytesAsTheirShare) {
 }
 
 TEST(ShardedRanks, GoOnFromACheckpointOnAnyNumberOfRanks) {
-  Job job;
+  RankJob job;
   job.options.optimizer.kind = OptimizerKind::adam;
   job.options.ranks.least_to_shard = Bytes(100);
   job.options.ranks.shard = Shard::parameters;
