@@ -371,7 +371,9 @@ std::optional<WatchFailure> Watch::Thread::look_at_failed(const Peer& peer) {
     say(failure);
     if (is_judge()) peer.link->send(verdict_about(failure));
   }
-  const bool is_over = asked_ || peer.link->is_closed() || seconds_between(*peer.failed, now_) > kFailedSeconds;
+  // A launcher that is asked to end all while it still speaks would cut it off: it is over when the launcher has seen
+  // it end, and not when its connection has.
+  const bool is_over = asked_ || seconds_between(*peer.failed, now_) > kFailedSeconds;
   return is_over ? std::optional(failure) : std::nullopt;
 }
 
