@@ -113,7 +113,7 @@ class Watch::Thread {
   bool is_handed_on_ = false, pretends_ = false;
   std::optional<WatchFailure> verdict_;
   std::uint64_t changes_ = 0;
-  double interval_ = 0.25;
+  double interval_ = 0.1;
   std::thread thread_;
 };
 
@@ -131,6 +131,7 @@ Watch::Thread::Thread(Watch& watch, Communicator& communicator, WatchOptions opt
     if (!links[rank]) continue;
     Peer& peer = peers_.emplace_back();
     peer.rank = peer.latest.rank = static_cast<int>(rank);
+    peer.latest.set_text(watch.names_.front());
     peer.link = std::move(links[rank]);
     peer.heard = Clock::now();
   }
@@ -329,8 +330,8 @@ void Watch::Thread::say(const WatchFailure& failure) {
 WatchFailure Watch::Thread::failure_of(const WatchMessage& of, const std::string& what) {
   std::string line =
       fmt::format("tide: rank {} on host {} {}", of.rank, hosts_[static_cast<std::size_t>(of.rank)], what);
-  if (of.text[0]) line += fmt::format(" during '{:.160}'", of.text.data());
-  if (of.step >= 0) line += fmt::format(" {} step {}", of.text[0] ? "of" : "in", of.step);
+  line += fmt::format(" during '{:.160}'", of.text.data());
+  if (of.step >= 0) line += fmt::format(" of step {}", of.step);
   line += "; all ranks end";
   const std::lock_guard lock(watch_.mutex_);
   if (!watch_.advice_.empty()) line += "; " + watch_.advice_;
@@ -444,7 +445,7 @@ void Watch::continue_collective(Operation operation, double predicted_seconds) {
   begin(operation, static_cast<float>(predicted_seconds), true);
 }
 
-void Watch::idle(Operation operation) { begin(operation, kNoLimit, false); }
+void Watch::idle() { begin(operation_.load(std::memory_order_relaxed), kNoLimit, false); }
 
 void Watch::set_advice(const std::string& advice) {
   const std::lock_guard lock(mutex_);

@@ -56,7 +56,7 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   // What can be going on, by this watch's numbers. The same name gives the same operation.
-  enum class Operation : std::uint32_t { none = 0 };
+  enum class Operation : std::uint32_t { preparing = 0 };  // before the first one begins
   [[nodiscard]] Operation name(const std::string& text);
 
   // These cost a few nanoseconds. By one thread at a time.
@@ -67,8 +67,8 @@ class Watch {
   void begin_collective(Operation operation, double predicted_seconds);
   // Back to the newest of these, which is not over.
   void continue_collective(Operation operation, double predicted_seconds);
-  // Something that may take as long as it likes.
-  void idle(Operation operation = Operation::none);
+  // Between operations: that may take as long as it likes. Words about this rank still name the last one.
+  void idle();
   // Within an operation: it gets on.
   void progress() { changes_.fetch_add(1, std::memory_order_relaxed); }
   void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
@@ -94,13 +94,13 @@ class Watch {
 
   std::mutex mutex_;  // names and advice
   std::map<std::string, Operation> operations_;
-  std::deque<std::string> names_{""};
+  std::deque<std::string> names_{"preparing"};
   std::string advice_;
 
   // What the calling thread says and the watch's thread reads. Each for itself: an operation that is paired with its
   // predecessor's prediction for once does not matter.
   std::atomic<std::uint64_t> changes_ = 0;
-  std::atomic<Operation> operation_ = Operation::none;
+  std::atomic<Operation> operation_ = Operation::preparing;
   std::atomic<float> predicted_;
   std::atomic<bool> is_collective_ = false;
   std::atomic<std::int64_t> collectives_ = 0, step_ = -1;

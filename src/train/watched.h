@@ -30,7 +30,7 @@ class WatchedOps final : public OpObserver {
 
  private:
   struct Named {
-    Watch::Operation operation = Watch::Operation::none;
+    Watch::Operation operation = Watch::Operation::preparing;
     double seconds = 0;
   };
   void announce() noexcept;

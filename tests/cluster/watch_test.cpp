@@ -80,12 +80,13 @@ TEST(Watch, TheLowestRankOfEachHostSpeaksForRank0) {
   Watched watched({"a", "a", "b", "b", "a"});
   watched[0].set_step(2);
   watched[0].pretend(Watch::Pretence::dead);
-  watched.expect_all_but(0, "tide: rank 0 on host a is dead in step 2; all ranks end", {1, 2});
+  watched.expect_all_but(0, "tide: rank 0 on host a is dead during 'preparing' of step 2; all ranks end", {1, 2});
 }
 
 TEST(Watch, TellsWhoIsStopped) {
   Watched watched({"a", "b", "c"}, 1.5);
-  watched[2].idle(watched[2].name("planning"));
+  watched[2].begin(watched[2].name("planning"), 1000);
+  watched[2].idle();  // words about it name what it did last
   watched[2].pretend(Watch::Pretence::stopped);
   const WatchFailure failure = watched.told[1].future.get();
   EXPECT_EQ(failure.rank, 2);
@@ -164,7 +165,8 @@ TEST(Watch, EndsInOrderInAnyOrder) {
 TEST(Watch, WithoutAnOrderlyEndARankHasFailed) {
   for (const std::size_t rank : {1U, 0U}) {
     Watched watched({"a", "b", "c"});
-    const std::string line = fmt::format("tide: rank {} on host {} has failed; all ranks end", rank, rank ? "b" : "a");
+    const std::string line =
+        fmt::format("tide: rank {} on host {} has failed during 'preparing'; all ranks end", rank, rank ? "b" : "a");
     watched.watches[rank].reset();
     EXPECT_EQ(watched.lines(), std::vector{line});
     watched.expect_all_but(static_cast<int>(rank), line, rank == 0 ? std::vector<int>() : std::vector{0});
@@ -198,7 +200,7 @@ TEST(Watch, OfManyRanks) {
   std::vector<std::string> hosts(64, "a");
   Watched watched(hosts);
   watched[50].pretend(Watch::Pretence::dead);
-  watched.expect_all_but(50, "tide: rank 50 on host a is dead; all ranks end", {0});
+  watched.expect_all_but(50, "tide: rank 50 on host a is dead during 'preparing'; all ranks end", {0});
 }
 
 }  // namespace
