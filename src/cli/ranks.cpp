@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,7 +12,9 @@
 
 #include "base/size_text.h"
 #include "cli/link_rate.h"
+#include "cluster/gpus.h"
 #include "cluster/launch.h"
+#include "cluster/launcher.h"
 #include "train/watched.h"
 
 namespace tide {
@@ -32,21 +33,6 @@ SumRoad road_of(const std::string& name) {
   if (name == "nccl") return SumRoad::nccl;
   if (name == "cpu" || name == "mpi") return SumRoad::host;
   throw Error("unknown --reduce '{}'; it is nccl, mpi or cpu", name);
-}
-
-// The GPUs that this process may use, as CUDA takes them in CUDA_VISIBLE_DEVICES.
-std::vector<std::string> visible_gpus() {
-  std::vector<std::string> found;
-  if (const char* const given = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    std::istringstream list(given);
-    for (std::string gpu; std::getline(list, gpu, ',');) found.push_back(gpu);
-    return found;
-  }
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
-       it.increment(error))
-    found.push_back(std::to_string(found.size()));
-  return found;
 }
 
 // In the environment of ranks whose words reach a terminal in the end.
@@ -71,14 +57,10 @@ std::vector<std::string> arguments_to_hand_on() {
   std::vector<std::string> own = arguments_to_hand_on();
   std::vector<char*> pointers;
   for (std::string& argument : own) pointers.push_back(argument.data());
-  std::vector<std::string> command = launch_command(ranks, pointers);
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
+  const std::vector<std::string> command = launch_command(ranks, pointers);
   if (isatty(STDOUT_FILENO) == 1) setenv(kTerminal, "1", 1);
   std::fflush(nullptr);
-  ::execvp(words[0], words.data());
-  throw Error("cannot start {}: {}", command[0], std::strerror(errno));
+  std::exit(run_launcher(command));
 }
 
 }  // namespace
@@ -144,27 +126,33 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   options.hang = arguments.hang_timeout;
   options.on_stop = std::move(on_stop);
   watch_ = std::make_unique<Watch>(*communicator_, std::move(options));
-  watch_->idle(watch_->name("preparing"));
   watched_ = make_watched(*communicator_, *watch_);
 }
 
 bool Ranks::may_redraw() const { return count() == 1 || std::getenv(kTerminal) != nullptr; }
 
 int Ranks::threads(int asked) const {
-  if (arguments_.leaves > 0) return 1;  // libraries sum in other orders on more
-  return asked > 0 || count() == 1 ? asked : threads_for(*watched_);
+  const int share = count() == 1 ? asked : threads_for(*watched_);  // all ranks take part, whatever they were told
+  if (arguments_.leaves > 0) return 1;                              // libraries sum in other orders on more
+  return asked > 0 ? asked : share;
 }
 
-void Ranks::take_gpu() const {
+void Ranks::take_gpu(bool is_needed) const {
   if (count() == 1) return;
-  const LocalRank local = local_rank(*communicator_);
-  const std::vector<std::string> gpus = visible_gpus();
-  if (gpus.empty()) return;  // nobody knows; the backend says what is missing
-  const auto available = static_cast<int>(gpus.size());
-  if (local.count > available && !arguments_.share_devices)
-    throw Error("{} ranks on {} and {} GPUs there; start fewer, or let them share one with --share-devices",
-                local.count, communicator_->host(communicator_->rank()), available);
-  ::setenv("CUDA_VISIBLE_DEVICES", gpus[static_cast<std::size_t>(local.index % available)].c_str(), 1);
+  const std::vector<std::string> lists = watched_->gather(is_needed ? visible_gpus() : "");
+  if (!is_needed) return;
+  const std::string own = own_gpu_first(of_this_host(*communicator_, lists), local_rank(*communicator_).index);
+  if (!own.empty()) ::setenv(kVisibleGpus, own.c_str(), 1);
+}
+
+void Ranks::require_own_gpu(const std::optional<std::string>& bus_id) const {
+  if (count() == 1) return;
+  const std::vector<std::string> ids = of_this_host(*communicator_, watched_->gather(bus_id.value_or("")));
+  if (arguments_.share_devices || !bus_id) return;
+  const auto sharing = std::count(ids.begin(), ids.end(), *bus_id);
+  if (sharing > 1)
+    throw Error("{} of the {} ranks on {} have the GPU {}; start fewer, or let them share one with --share-devices",
+                sharing, ids.size(), communicator_->host(communicator_->rank()), *bus_id);
 }
 
 Bytes Ranks::lent(std::string_view option, const std::string& words) const {

@@ -29,7 +29,7 @@ struct RankArguments {
 // What a rank has of the others, from the start of a job to its end.
 class Ranks {
  public:
-  // Where --devices asks for several and nobody has launched them, becomes the launcher and does not return. `on_stop`
+  // Where --devices asks for several and nobody has launched them, launches them and does not return. `on_stop`
   // is called when the job is asked to stop; from another thread.
   Ranks(const RankArguments& arguments, std::function<void()> on_stop);
 
@@ -40,9 +40,10 @@ class Ranks {
   // Whether that may redraw itself. A launcher gives its ranks terminals of their own, wherever its output goes.
   [[nodiscard]] bool may_redraw() const;
   [[nodiscard]] int threads(int asked) const;
-  // Gives this rank a GPU of its machine, where there are several ranks; before anybody uses one. Throws an Error where
-  // there are more ranks than GPUs, unless they may share them.
-  void take_gpu() const;
+  // By all ranks, before any of them uses a GPU: those of a machine take one each, if this one needs any.
+  void take_gpu(bool is_needed) const;
+  // By all ranks, with the GPU that each has. Throws an Error where another one has it too, unless they may share it.
+  void require_own_gpu(const std::optional<std::string>& bus_id) const;
   [[nodiscard]] RankSettings settings() const;
   // Null where there is one rank.
   [[nodiscard]] Watch* watch() { return watch_.get(); }

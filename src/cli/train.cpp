@@ -323,11 +323,17 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
            fmt::format("{} as {}",
                        arguments.ranks.bucket.empty() ? format_size(RankSettings{}.bucket) : arguments.ranks.bucket,
                        arguments.ranks.reduce_type)},
-          {"the way to sum them", arguments.ranks.reduce.empty() ? "of the backend" : arguments.ranks.reduce},
+          {"the way to sum them",
+           fmt::format("{}{}", arguments.ranks.reduce.empty() ? "of the backend" : arguments.ranks.reduce,
+                       arguments.ranks.share_devices ? " with devices shared" : "")},
           {"what is sharded",
            fmt::format("{} from {} on", arguments.ranks.shard,
                        arguments.ranks.least_to_shard.empty() ? format_size(RankSettings{}.least_to_shard)
                                                               : arguments.ranks.least_to_shard)},
+          {"the checkpoints",
+           fmt::format("{}, {}, {}", arguments.resume.empty() ? "none to go on from" : "one to go on from",
+                       arguments.save.empty() ? "none to write" : "one to write",
+                       arguments.save_every > 0 ? fmt::format("every {} steps", arguments.save_every) : "at the end")},
           {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
           {"the order of sums", fmt::format("{} leaves (0: any order), batch norm of {}", arguments.ranks.leaves,
                                             arguments.ranks.sync_batch_norm ? "all ranks" : "each rank")}};
@@ -339,7 +345,7 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (given.save_every < 0) throw Error("--save-every {} is negative", given.save_every);
   TrainArguments arguments = given;
   arguments.step.threads = ranks.threads(given.step.threads);
-  if (arguments.step.backend_name() == "cuda") ranks.take_gpu();
+  ranks.take_gpu(arguments.step.backend_name() == "cuda");
   const NetworkPtr network = adapt(arguments.model.load(), arguments);
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
@@ -348,6 +354,7 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
   SessionOptions session_options = session_options_of(arguments, *target, ranks);
   ranks.require_same(facts_of(arguments, *network, *data.train, *target));
+  ranks.require_own_gpu(target->backend()->pci_bus_id());
   std::unique_ptr<WatchedOps> watched;
   if (ranks.watch() != nullptr) {
     watched = std::make_unique<WatchedOps>(*ranks.watch(), target->cost());

@@ -32,6 +32,15 @@ def trained(ranks, batch, *more):
     return json.loads(result.stdout)
 
 
+def apart(common, first, second):
+    """Two ranks that are told different things."""
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    job = [TIDE, *JOB, *common]
+    command = ["mpirun", "--quiet", "--bind-to", "none", "-n", "1", *job, *first, ":", "-n", "1", *job, *second]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **allowed})
+
+
 def models():
     fixed = ["--fixed-order", "--steps", "20"]
     alone = trained(1, 32, *fixed)
@@ -62,12 +71,8 @@ def lends():
     fixed = ["--fixed-order", "--steps", "20"]
     alone = trained(1, 32, *fixed)
     little = ["--memory", "420KiB", "--host-memory", "300KiB"]
-    job = [TIDE, *JOB, *fixed, "--batch", "16"]
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     for first, second in ((["--lend", "8MiB"], little), (little, ["--lend", "8MiB"])):
-        command = ["mpirun", "--bind-to", "none", "-n", "1", *job, *first, ":", "-n", "1", *job, *second]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **allowed})
+        result = apart([*fixed, "--batch", "16"], first, second)
         assert result.returncode == 0, result.stderr
         check_loan(json.loads(result.stdout), alone)
     # Device memory, which on the cpu is host memory too.
@@ -86,43 +91,65 @@ def check_loan(together, alone):
     assert 0 < together["sent_to_lenders_bytes"] <= together["got_from_lenders_bytes"], together
 
 
-def children_of(process):
-    """The ranks of a job, once they are there."""
+def children_of(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    return [int(child) for child in found.stdout.split()]
+
+
+def ranks_of(job):
+    """The ranks of a job, once they are there: the children of its launcher."""
     for _ in range(200):
-        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        found = [rank for launcher in children_of(job.pid) for rank in children_of(launcher)]
         if len(found) >= 2:
-            return [int(pid) for pid in found]
+            return found
         time.sleep(0.02)
     return []
 
 
+def wait_for_steps(job):
+    """What a job has printed until its first steps are done."""
+    errors = ""
+    while not re.search(r"^step \d", errors, re.M) and (line := job.stderr.readline()):
+        errors += line
+    return errors
+
+
+def steps_in(file):
+    """How far the job of a checkpoint was."""
+    if not os.path.exists(file):
+        return 0
+    with open(file, "rb") as data:
+        header = json.loads(data.read(int.from_bytes(data.read(8), "little")))
+    return int(header["__metadata__"]["steps"])
+
+
 def kills():
-    most = 100 * REPEATS
+    most = 200 * REPEATS
     steps = ["--steps", str(most), "--save-every", "7"]
     with tempfile.TemporaryDirectory() as folder:
         whole = trained(2, 32, "--save", f"{folder}/whole.safetensors", *steps)
         file = f"{folder}/hurt.safetensors"
         for kill in range(REPEATS):
-            resume = ["--resume", file] if os.path.exists(file) else []
+            before = steps_in(file)
+            resume = ["--resume", file] if before > 0 else []
             # What each rank keeps of the state may be another thing each time.
             shard = ["--shard", random.choice(("none", "optimizer", "parameters")), "--least-to-shard", "1KiB"]
             command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--save", file, *steps, *resume, *shard]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-                ranks = children_of(job)
-                errors = ""
-                while not re.search(r"^step \d", errors, re.M) and (line := job.stderr.readline()):
-                    errors += line
-                time.sleep(random.uniform(0, 0.4))
-                hurt = job.poll() is None
-                if hurt:
-                    with contextlib.suppress(ProcessLookupError):  # it has just ended
-                        os.kill(random.choice(ranks), signal.SIGKILL)
+                ranks = ranks_of(job)
+                # The first time so early that there is no checkpoint yet, or hardly.
+                errors = wait_for_steps(job) if kill == 0 else ""
+                moment = before + random.randrange(10, 100) if kill > 0 else 0
+                while steps_in(file) < moment and job.poll() is None:
+                    time.sleep(0.001)
+                time.sleep(random.uniform(0, 0.01))
+                assert job.poll() is None, f"kill {kill}: too late, {job.communicate()}"
+                os.kill(random.choice(ranks), signal.SIGKILL)
                 errors += job.communicate(timeout=60)[1]
             lines = [line for line in errors.splitlines() if line.startswith("tide:")]
-            if job.returncode != 0 and hurt:
-                assert len(lines) == 1 and re.search(r"rank \d on host \S+ is dead", lines[0]), errors
-            assert job.returncode == 0 or hurt, errors
-            print(f"kill {kill}: exit code {job.returncode} {lines}", flush=True)
+            assert job.returncode != 0, errors
+            assert len(lines) == 1 and re.search(r"rank \d on host \S+ is dead during .\w+", lines[0]), errors
+            print(f"kill {kill}: from step {before}, exit code {job.returncode} {lines}", flush=True)
         # On another number of ranks, with as large a batch of all: near the same.
         resume = ["--resume", file] if os.path.exists(file) else []
         ended = trained(2, 32, "--save", file, *steps, *resume)
@@ -132,22 +159,59 @@ def kills():
 
 
 def stops():
-    """One rank that is asked to stop has all end after the present step, with a checkpoint."""
+    """A rank, or the command itself, is asked to stop: all end after the present step, with a checkpoint."""
+    for whom in (lambda job, ranks: os.kill(random.choice(ranks), signal.SIGTERM),
+                 lambda job, ranks: os.kill(job.pid, signal.SIGINT),
+                 lambda job, ranks: os.kill(job.pid, signal.SIGTERM)):
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/stopped.safetensors"
+            command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--steps", "100000000", "--save", file]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+                ranks = ranks_of(job)
+                errors = wait_for_steps(job)
+                whom(job, ranks)
+                text, more = job.communicate(timeout=60)
+            errors += more
+            lines = [line for line in errors.splitlines() if line.startswith("tide:")]
+            assert job.returncode == 130 and json.loads(text)["ranks"] == 2, (job.returncode, errors)
+            assert len(lines) == 1 and re.search(r"interrupted after step \d+; go on with --resume", lines[0]), errors
+            assert os.path.exists(file)
+    # Whoever asks twice does not want to wait. Killed, the command takes its ranks with it.
+    slow = [TIDE, "train", "digits", "--devices", "2", "--link", "1kB/s", "--policy", "vdnn-conv", "--profile", "none"]
+    for signals, code in (((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGKILL,), -signal.SIGKILL)):
+        with subprocess.Popen(slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+            ranks = ranks_of(job)
+            for line in job.stdout:
+                if line.startswith("predicted"):
+                    break
+            for one in signals:
+                job.send_signal(one)
+                time.sleep(0.2)
+            job.communicate(timeout=60)
+            assert job.returncode == code, job.returncode
+            for _ in range(100):
+                if not any(os.path.exists(f"/proc/{rank}") for rank in ranks):
+                    break
+                time.sleep(0.1)
+            assert not any(os.path.exists(f"/proc/{rank}") for rank in ranks), ranks
+
+
+def differs():
+    """What is each rank's own affair may differ; all else is refused by name, and nobody waits for the others."""
+    common = ["--batch", "16", "--steps", "3"]
+    same = trained(2, 32, "--steps", "3")["weights_hash"]
+    for own in (["--threads", "1"], ["--policy", "vdnn-conv", "--guard"]):
+        for first, second in ((own, []), ([], own)):
+            result = apart(common, first, second)
+            assert result.returncode == 0 and json.loads(result.stdout)["weights_hash"] == same, (own, result)
     with tempfile.TemporaryDirectory() as folder:
-        file = f"{folder}/stopped.safetensors"
-        command = [TIDE, *JOB, "--devices", "2", "--batch", "16", "--steps", "100000000", "--save", file]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-            ranks = children_of(job)
-            errors = ""
-            while not re.search(r"^step \d", errors, re.M) and (line := job.stderr.readline()):
-                errors += line
-            os.kill(random.choice(ranks), signal.SIGTERM)
-            text, more = job.communicate(timeout=60)
-        errors += more
-        lines = [line for line in errors.splitlines() if line.startswith("tide:")]
-        assert job.returncode == 130 and json.loads(text)["ranks"] == 2, (job.returncode, errors)
-        assert len(lines) == 1 and re.search(r"interrupted after step \d+; go on with --resume", lines[0]), errors
-        assert os.path.exists(file)
+        for own, text in ((["--fixed-order"], "the order of sums"), (["--share-devices"], "with devices shared"),
+                          (["--save", f"{folder}/a"], "one to write"),
+                          (["--resume", f"{folder}/a"], "one to go on from")):
+            first, second = random.choice(((own, []), ([], own)))
+            result = apart([*common, "--shard", "parameters"], first, second)
+            lines = [line for line in result.stderr.splitlines() if line.startswith("tide:")]
+            assert result.returncode == 1 and len(lines) == 1 and text in lines[0], (own, result)
 
 
 def words():
@@ -180,6 +244,7 @@ def words():
     refused("nowhere", "--stagger", "auto", "--topology", "nowhere")
     result = train(2, 4000)
     assert result.returncode == 1 and "larger than the training set" in result.stderr, result
+    differs()
     stops()
 
 
