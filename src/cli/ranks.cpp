@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "base/size_text.h"
@@ -20,7 +21,15 @@
 namespace tide {
 namespace {
 
-constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostRanks = 256;  // that a launcher starts on one machine in a few seconds
+
+constexpr double kLeastHang = 1;  // second; ranks hear of each other ten times as often
+
+Bytes bucket_of(const std::string& text) {
+  const Bytes bucket = parse_size(text);
+  if (bucket.count() < 1) throw Error("--bucket {} is not possible; a bucket has at least 1 byte", text);
+  return bucket;
+}
 
 DataType wire_type(const std::string& name) {
   if (name == "fp32") return DataType::f32;
@@ -60,7 +69,7 @@ std::vector<std::string> arguments_to_hand_on() {
   const std::vector<std::string> command = launch_command(ranks, pointers);
   if (isatty(STDOUT_FILENO) == 1) setenv(kTerminal, "1", 1);
   std::fflush(nullptr);
-  std::exit(run_launcher(command));
+  std::exit(run_launcher(command, program_path()));
 }
 
 }  // namespace
@@ -106,12 +115,20 @@ Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : ar
   if (arguments.devices && (*arguments.devices < 1 || *arguments.devices > kMostRanks))
     throw Error("--devices {} is not possible; give 1 to {}", *arguments.devices, kMostRanks);
   if (arguments.leaves < 0) throw Error("--fixed-order needs at least one leaf; give a power of two, such as 8");
-  if (!(arguments.hang_timeout > 0)) throw Error("--hang-timeout {} is not a positive number", arguments.hang_timeout);
+  if (!(arguments.hang_timeout >= kLeastHang))
+    throw Error("--hang-timeout {} is too short to tell; give at least {}", arguments.hang_timeout, kLeastHang);
+  if (!arguments.bucket.empty()) static_cast<void>(bucket_of(arguments.bucket));
+  if (!arguments.least_to_shard.empty()) static_cast<void>(parse_size(arguments.least_to_shard));
+  for (const auto& [option, rate] :
+       {std::pair{"--lend-rate", arguments.lend_rate}, {"--peer-rate", arguments.peer_rate}})
+    if (!rate.empty()) static_cast<void>(parse_link_rate(rate, option));
   static_cast<void>(wire_type(arguments.reduce_type));
   static_cast<void>(road_of(arguments.reduce));
   static_cast<void>(shard_from_name(arguments.shard));
   const Stagger stagger = stagger_from_name(arguments.stagger);
   if (!arguments.topology.empty()) static_cast<void>(find_topology(arguments.topology));
+  if (!arguments.topology.empty() && stagger == Stagger::none)
+    throw Error("--topology tells --stagger how devices are connected; give that one, too");
   const std::optional<Launched> launched = find_launcher();
   if (arguments.devices.value_or(1) > 1 && !launched) become_launcher(static_cast<int>(*arguments.devices));
   communicator_ = join_ranks();
@@ -157,6 +174,7 @@ void Ranks::require_own_gpu(const std::optional<std::string>& bus_id) const {
 
 Bytes Ranks::lent(std::string_view option, const std::string& words) const {
   Bytes sum;
+  std::set<int> named;
   std::istringstream list(words);
   for (std::string text; std::getline(list, text, ',');) {
     const std::size_t colon = text.find(':');
@@ -165,6 +183,7 @@ Bytes Ranks::lent(std::string_view option, const std::string& words) const {
       const auto [end, error] = std::from_chars(text.data(), text.data() + colon, rank);
       if (error != std::errc() || end != text.data() + colon || rank < 0 || rank >= count())
         throw Error("{} '{}' names no rank; there are 0 to {}", option, text, count() - 1);
+      if (!named.insert(rank).second) throw Error("{} '{}' names rank {} twice", option, words, rank);
       if (rank != communicator_->rank()) continue;
       text.erase(0, colon + 1);
     }
@@ -188,9 +207,7 @@ RankSettings Ranks::settings() const {
   if (!arguments_.least_to_shard.empty()) settings.least_to_shard = parse_size(arguments_.least_to_shard);
   settings.communicator = watched_.get();
   settings.sums_over = communicator_.get();
-  if (!arguments_.bucket.empty()) settings.bucket = parse_size(arguments_.bucket);
-  if (settings.bucket.count() < 1)
-    throw Error("--bucket {} is not possible; a bucket has at least 1 byte", arguments_.bucket);
+  if (!arguments_.bucket.empty()) settings.bucket = bucket_of(arguments_.bucket);
   settings.road = arguments_.reduce.empty() && arguments_.share_devices ? SumRoad::host : road_of(arguments_.reduce);
   settings.wire = wire_type(arguments_.reduce_type);
   settings.stagger = stagger_from_name(arguments_.stagger);
@@ -208,10 +225,13 @@ void Ranks::require_same(const std::vector<Fact>& facts) {
   for (int rank = 1; rank < count(); ++rank) {
     const auto other = nlohmann::json::parse(all[static_cast<std::size_t>(rank)]);
     for (std::size_t i = 0; i < facts.size(); ++i)
-      if (first.at(i) != other.at(i))
+      if (first.at(i) != other.at(i)) {
+        // All find the same, and the first one tells.
+        if (!is_first()) communicator_->barrier();
         throw Error("rank {} on {} has {} {}, rank 0 on {} has {}; start all ranks with the same words and program",
                     rank, communicator_->host(rank), facts[i].what, other.at(i).get<std::string>(),
                     communicator_->host(0), first.at(i).get<std::string>());
+      }
   }
 }
 

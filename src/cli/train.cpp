@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/new_file.h"
 #include "base/size_text.h"
 #include "cli/command.h"
 #include "cli/cost_options.h"
@@ -308,15 +309,21 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
                                   const Target& target) {
   const OptimizerOptions o = arguments.step.optimizer_options();
   return {{"the version", TIDE_VERSION},
+          {"the label smoothing", fmt::format("{}", arguments.label_smoothing)},
           {"the network", fmt::format("{} ({:016x})", network.name, network.fingerprint())},
           {"the data", fmt::format("{} of {} samples", data.name(), data.size())},
           {"the batch", std::to_string(arguments.step.batch)},
-          {"the epochs and steps", fmt::format("{} and {}", arguments.epochs, arguments.steps)},
+          {"the epochs", std::to_string(arguments.epochs)},
+          {"the steps", arguments.steps > 0 ? std::to_string(arguments.steps) : "as many as the epochs have"},
           {"the seed", std::to_string(arguments.data.seed)},
-          {"the optimizer", fmt::format("{} {} {} {} {}", optimizer_name(o.kind), o.momentum, o.weight_decay,
-                                        o.clip_norm, arguments.learning_rate)},
-          {"the schedule", fmt::format("{} {} {} {}", arguments.schedule, arguments.warmup, arguments.step_every,
-                                       arguments.step_factor)},
+          {"the optimizer", std::string(optimizer_name(o.kind))},
+          {"the momentum", fmt::format("{}", o.momentum)},
+          {"the weight decay", fmt::format("{}", o.weight_decay)},
+          {"the gradient clipping", fmt::format("{}", o.clip_norm)},
+          {"the learning rate", fmt::format("{}", arguments.learning_rate)},
+          {"the schedule", arguments.schedule},
+          {"the steps of warm-up", std::to_string(arguments.warmup)},
+          {"the steps between drops", fmt::format("{} by {}", arguments.step_every, arguments.step_factor)},
           {"the precision", arguments.step.precision},
           {"the kind of backend", std::string(target.backend()->name())},
           {"the buckets",
@@ -334,9 +341,11 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
            fmt::format("{}, {}, {}", arguments.resume.empty() ? "none to go on from" : "one to go on from",
                        arguments.save.empty() ? "none to write" : "one to write",
                        arguments.save_every > 0 ? fmt::format("every {} steps", arguments.save_every) : "at the end")},
-          {"the staggering", fmt::format("{} {}", arguments.ranks.stagger, arguments.ranks.topology)},
-          {"the order of sums", fmt::format("{} leaves (0: any order), batch norm of {}", arguments.ranks.leaves,
-                                            arguments.ranks.sync_batch_norm ? "all ranks" : "each rank")}};
+          {"the staggering", arguments.ranks.stagger},
+          {"the topology", arguments.ranks.topology.empty() ? "of the machine" : arguments.ranks.topology},
+          {"the order of sums",
+           arguments.ranks.leaves > 0 ? fmt::format("fixed, of {} leaves", arguments.ranks.leaves) : "any"},
+          {"batch norm", arguments.ranks.sync_batch_norm ? "over all ranks" : "of each rank alone"}};
 }
 
 int train_on(Ranks& ranks, const TrainArguments& given) {
@@ -344,6 +353,8 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (given.steps < 0) throw Error("--steps {} is negative", given.steps);
   if (given.save_every < 0) throw Error("--save-every {} is negative", given.save_every);
   TrainArguments arguments = given;
+  // Hours before it is written. The first rank does it, maybe on a machine where alone the folder is.
+  if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
   arguments.step.threads = ranks.threads(given.step.threads);
   ranks.take_gpu(arguments.step.backend_name() == "cuda");
   const NetworkPtr network = adapt(arguments.model.load(), arguments);

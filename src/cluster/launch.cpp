@@ -50,13 +50,6 @@ std::optional<Launched> find_srun() {
   return Launched{*size, *rank, "srun"};
 }
 
-std::string program_path() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) throw Error("this program does not find itself in /proc/self/exe: {}", error.message());
-  return path.string();
-}
-
 std::string find_in_path(const std::string& name) {
   const char* const folders = std::getenv("PATH");
   std::istringstream list(folders ? folders : "");
@@ -113,6 +106,13 @@ std::unique_ptr<Communicator> join_ranks(std::size_t largest) {
 }
 
 void leave_ranks(std::unique_ptr<Communicator> communicator) { leave_mpi_ranks(*communicator); }
+
+std::string program_path() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw Error("this program does not find itself in /proc/self/exe: {}", error.message());
+  return path.string();
+}
 
 std::vector<std::string> launch_command(int ranks, std::span<char* const> own_arguments) {
   const bool is_open_mpi = launches_by_open_mpi();

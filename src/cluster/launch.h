@@ -22,6 +22,9 @@ struct Launched {
 // At the end of a job that went well, by all ranks. Those that fail just end, and the launcher ends the others.
 void leave_ranks(std::unique_ptr<Communicator> communicator);
 
+// The file of this program. Throws an Error where it cannot be told.
+[[nodiscard]] std::string program_path();
+
 // The command that starts so many of this program on this machine, each with these arguments: those of main(), with the
 // program's name first. An Error where there is no mpirun.
 [[nodiscard]] std::vector<std::string> launch_command(int ranks, std::span<char* const> own_arguments);

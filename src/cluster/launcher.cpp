@@ -7,8 +7,12 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "base/error.h"
 
@@ -20,8 +24,10 @@ class AwaitedSignals {
  public:
   AwaitedSignals() {
     sigemptyset(&awaited_);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&awaited_, signal);
-    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody learns how a child ended
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+      sigaddset(&awaited_, signal);
+      std::signal(signal, SIG_DFL);  // where SIGCHLD is ignored, nobody learns how a child ended
+    }
     sigprocmask(SIG_BLOCK, &awaited_, &before_);
   }
   ~AwaitedSignals() { release(); }
@@ -39,6 +45,44 @@ class AwaitedSignals {
   sigset_t awaited_{}, before_{};
 };
 
+// The parent of a process; 0 where it is gone.
+pid_t parent_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_ends = text.rfind(')');  // "17 (a name) S 4 ..."
+  if (name_ends == std::string::npos || name_ends + 4 > text.size()) return 0;
+  pid_t parent = 0;
+  std::from_chars(text.data() + name_ends + 4, text.data() + text.size(), parent);
+  return parent;
+}
+
+// Those processes below a launcher that run a program.
+std::vector<pid_t> ranks_below(pid_t launcher, const std::string& program) {
+  std::map<pid_t, pid_t> parents;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    pid_t process = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), process).ec == std::errc())
+      parents[process] = parent_of(process);
+  }
+  std::vector<pid_t> ranks;
+  for (const auto& [process, parent] : parents) {
+    pid_t above = parent;
+    // As often as there are processes at most: parents are read one after the other, while they come and go.
+    for (std::size_t i = 0; i < parents.size() && above != launcher && above > 1; ++i) {
+      const auto next = parents.find(above);
+      above = next == parents.end() ? 0 : next->second;
+    }
+    if (above != launcher) continue;
+    std::error_code gone;
+    if (std::filesystem::read_symlink("/proc/" + std::to_string(process) + "/exe", gone) == program)
+      ranks.push_back(process);
+  }
+  return ranks;
+}
+
 // In the child: a session of its own, so that Ctrl-C does not reach the launcher by itself; it reads no terminal there.
 // What keeps it from starting goes into the pipe.
 [[noreturn]] void start(char* const* words, pid_t parent, const AwaitedSignals& signals, int report) {
@@ -55,7 +99,7 @@ class AwaitedSignals {
 
 }  // namespace
 
-int run_launcher(const std::vector<std::string>& command) {
+int run_launcher(const std::vector<std::string>& command, const std::string& program) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -69,14 +113,20 @@ int run_launcher(const std::vector<std::string>& command) {
   close(report[1]);
   const bool has_failed = launcher < 0 || read(report[0], &reason, sizeof(reason)) == sizeof(reason);
   close(report[0]);
-  int asked = 0, status = 0;
-  while (launcher > 0 && waitpid(launcher, &status, WNOHANG) == 0)
-    if (signals.next() != SIGCHLD) kill(launcher, ++asked == 1 ? SIGUSR1 : SIGTERM);
+  bool is_asked = false, is_ended = false;
+  int status = 0;
+  while (launcher > 0 && waitpid(launcher, &status, WNOHANG) == 0) {
+    if (signals.next() == SIGCHLD) continue;
+    const std::vector<pid_t> ranks = is_asked ? std::vector<pid_t>() : ranks_below(launcher, program);
+    is_asked = true;
+    is_ended = is_ended || ranks.empty();
+    for (const pid_t process : is_ended ? std::vector{launcher} : ranks) kill(process, SIGTERM);
+  }
   if (has_failed) throw Error("cannot start {}: {}", command.front(), std::strerror(reason));
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  // Asked twice, it was ended; and ranks that do not listen yet end by the signal.
-  const bool is_ended = asked > 1 || (asked == 1 && code == 128 + SIGUSR1);
-  return is_ended && code != 0 ? kLauncherStopped : code;
+  // Ranks that do not listen yet end by the signal.
+  const bool is_stopped = is_ended || (is_asked && code == 128 + SIGTERM);
+  return is_stopped && code != 0 ? kLauncherStopped : code;
 }
 
 }  // namespace tide

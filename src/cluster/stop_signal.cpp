@@ -16,8 +16,7 @@ namespace {
 
 // A signal belongs to a process: what its handler needs cannot be anybody's member.
 std::atomic<int> stop_signal_pipe = -1;
-constexpr std::array kStopSignals{SIGTERM, SIGUSR1};
-std::array<struct sigaction, kStopSignals.size()> stop_signals_before;
+struct sigaction stop_signal_before;
 
 extern "C" void take_stop_signal(int /*signal*/) {
   const int before = errno;
@@ -44,12 +43,12 @@ StopSignal::StopSignal() {
   action.sa_handler = take_stop_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &action, &stop_signals_before[i]);
+  sigaction(SIGTERM, &action, &stop_signal_before);
 }
 
 StopSignal::~StopSignal() {
   if (read_ < 0) return;
-  for (std::size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &stop_signals_before[i], nullptr);
+  sigaction(SIGTERM, &stop_signal_before, nullptr);
   stop_signal_pipe = -1;
   close(read_);
   close(write_);

@@ -1,6 +1,5 @@
 // SIGTERM as something to poll for. A launcher sends it to all ranks moments after one has died, and kills them a
-// second later; whoever wants to say something about it has to take the signal. SIGUSR1, which launchers hand on
-// without killing anybody, means the same.
+// second later; whoever wants to say something about it has to take the signal.
 #pragma once
 
 namespace tide {

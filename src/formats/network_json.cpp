@@ -1,10 +1,10 @@
 #include "formats/network_json.h"
 
-#include <fstream>
 #include <limits>
 #include <unordered_map>
 
 #include "base/file_text.h"
+#include "base/new_file.h"
 #include "formats/json_fields.h"
 #include "network/kind.h"
 
@@ -213,19 +213,9 @@ std::string format_network(const Network& network) try {
 
 void write_network(const Network& network, const std::filesystem::path& path) {
   const std::string text = format_network(network);
-  // Under another name first, so that a full disk leaves no half file.
-  std::filesystem::path partial = path;
-  partial += ".partial";
-  std::ofstream file(partial, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (!file) {
-    std::filesystem::remove(partial, error);
-    throw Error("{}: cannot be written; check the folder and the free space", path.string());
-  }
-  std::filesystem::rename(partial, path, error);
-  if (error) throw Error("{}: cannot be written: {}", path.string(), error.message());
+  NewFile file(path);
+  file.stream() << text;
+  file.finish();
 }
 
 }  // namespace tide

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/checked.h"
+#include "base/new_file.h"
 #include "formats/json_fields.h"
 
 namespace tide {
@@ -126,22 +127,13 @@ void write_safetensors(const std::filesystem::path& path, const SafeTensors& con
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   const std::uint64_t length = text.size();
 
-  std::filesystem::path temporary = path;
-  temporary += ".part";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  NewFile file(path);
+  file.stream().write(reinterpret_cast<const char*>(&length), sizeof length);
+  file.stream().write(text.data(), static_cast<std::streamsize>(text.size()));
   for (const SafeTensor& tensor : content.tensors)
-    file.write(reinterpret_cast<const char*>(tensor.values.data()),
-               static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(temporary, path, error);
-  if (!file || error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw Error("{} could not be written; check the folder and the free space", path.string());
-  }
+    file.stream().write(reinterpret_cast<const char*>(tensor.values.data()),
+                        static_cast<std::streamsize>(tensor.values.size() * sizeof(float)));
+  file.finish();
 }
 
 SafeTensors read_safetensors(const std::filesystem::path& path) {

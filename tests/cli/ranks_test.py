@@ -220,10 +220,11 @@ def words():
         lines = [line for line in result.stderr.splitlines() if line.startswith("tide:")]
         assert result.returncode not in (0, 130) and len(lines) == 1 and text in lines[0], result
 
-    for few in ("0", "-1"):
-        result = train(few, 32)
-        assert result.returncode == 1 and f"--devices {few} is not possible" in result.stderr, result
-        refused("at least one leaf", f"--fixed-order={few}")
+    for none in ("0", "-1", "257"):
+        result = train(none, 32)
+        assert result.returncode == 1 and f"--devices {none} is not possible" in result.stderr, result
+    for none in ("0", "-1"):
+        refused("at least one leaf", f"--fixed-order={none}")
     # A log has lines, though launchers give their ranks terminals.
     plain = subprocess.run([TIDE, "train", "digits", "--devices", "2", "--steps", "3"], capture_output=True, text=True)
     assert plain.returncode == 0 and "step 3/3" in plain.stdout and "\033" not in plain.stdout, plain
@@ -239,6 +240,11 @@ def words():
     refused("'2:1MiB' names no rank; there are 0 to 1", "--lend", "2:1MiB")
     refused("not a size", "--lend", "0:much")
     refused("names no rank", "--lend-device", "x:1MiB")
+    refused("names rank 0 twice", "--lend", "0:1MiB,0:2MiB")
+    refused("give that one, too", "--topology", "8xh100-nvlink")
+    refused("too short", "--hang-timeout", "0.5")
+    refused("there is no folder /nowhere", "--save", "/nowhere/x")
+    refused("is not a speed", "--peer-rate", "fast")
     refused("swaps no layers that could be staggered", "--stagger", "paper", "--policy", "liveness")
     refused("unknown way to stagger", "--stagger", "sideways")
     refused("nowhere", "--stagger", "auto", "--topology", "nowhere")
