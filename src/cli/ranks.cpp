@@ -44,6 +44,27 @@ SumRoad road_of(const std::string& name) {
   throw Error("unknown --reduce '{}'; it is nccl, mpi or cpu", name);
 }
 
+// Before anybody is launched, what can be seen from the words alone.
+void require_sense(const RankArguments& arguments) {
+  if (arguments.devices && (*arguments.devices < 1 || *arguments.devices > kMostRanks))
+    throw Error("--devices {} is not possible; give 1 to {}", *arguments.devices, kMostRanks);
+  if (arguments.leaves < 0) throw Error("--fixed-order needs at least one leaf; give a power of two, such as 8");
+  if (!(arguments.hang_timeout >= kLeastHang))
+    throw Error("--hang-timeout {} is too short to tell; give at least {}", arguments.hang_timeout, kLeastHang);
+  if (!arguments.bucket.empty()) static_cast<void>(bucket_of(arguments.bucket));
+  if (!arguments.least_to_shard.empty()) static_cast<void>(parse_size(arguments.least_to_shard));
+  for (const auto& [option, rate] :
+       {std::pair{"--lend-rate", arguments.lend_rate}, {"--peer-rate", arguments.peer_rate}})
+    if (!rate.empty()) static_cast<void>(parse_link_rate(rate, option));
+  static_cast<void>(wire_type(arguments.reduce_type));
+  static_cast<void>(road_of(arguments.reduce));
+  static_cast<void>(shard_from_name(arguments.shard));
+  static_cast<void>(stagger_from_name(arguments.stagger));
+  if (!arguments.topology.empty()) static_cast<void>(find_topology(arguments.topology));
+  if (!arguments.topology.empty() && stagger_from_name(arguments.stagger) == Stagger::none)
+    throw Error("--topology tells --stagger how devices are connected; give that one, too");
+}
+
 // In the environment of ranks whose words reach a terminal in the end.
 constexpr const char* kTerminal = "TIDE_TERMINAL";
 
@@ -112,23 +133,8 @@ void RankArguments::add_to(CLI::App& app) {
 }
 
 Ranks::Ranks(const RankArguments& arguments, std::function<void()> on_stop) : arguments_(arguments) {
-  if (arguments.devices && (*arguments.devices < 1 || *arguments.devices > kMostRanks))
-    throw Error("--devices {} is not possible; give 1 to {}", *arguments.devices, kMostRanks);
-  if (arguments.leaves < 0) throw Error("--fixed-order needs at least one leaf; give a power of two, such as 8");
-  if (!(arguments.hang_timeout >= kLeastHang))
-    throw Error("--hang-timeout {} is too short to tell; give at least {}", arguments.hang_timeout, kLeastHang);
-  if (!arguments.bucket.empty()) static_cast<void>(bucket_of(arguments.bucket));
-  if (!arguments.least_to_shard.empty()) static_cast<void>(parse_size(arguments.least_to_shard));
-  for (const auto& [option, rate] :
-       {std::pair{"--lend-rate", arguments.lend_rate}, {"--peer-rate", arguments.peer_rate}})
-    if (!rate.empty()) static_cast<void>(parse_link_rate(rate, option));
-  static_cast<void>(wire_type(arguments.reduce_type));
-  static_cast<void>(road_of(arguments.reduce));
-  static_cast<void>(shard_from_name(arguments.shard));
+  require_sense(arguments);
   const Stagger stagger = stagger_from_name(arguments.stagger);
-  if (!arguments.topology.empty()) static_cast<void>(find_topology(arguments.topology));
-  if (!arguments.topology.empty() && stagger == Stagger::none)
-    throw Error("--topology tells --stagger how devices are connected; give that one, too");
   const std::optional<Launched> launched = find_launcher();
   if (arguments.devices.value_or(1) > 1 && !launched) become_launcher(static_cast<int>(*arguments.devices));
   communicator_ = join_ranks();
