@@ -353,7 +353,7 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (given.steps < 0) throw Error("--steps {} is negative", given.steps);
   if (given.save_every < 0) throw Error("--save-every {} is negative", given.save_every);
   TrainArguments arguments = given;
-  // Hours before it is written. The first rank does it, maybe on a machine where alone the folder is.
+  // Hours before it is written, and by the first rank alone, whose machine may be the only one that has the folder.
   if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
   arguments.step.threads = ranks.threads(given.step.threads);
   ranks.take_gpu(arguments.step.backend_name() == "cuda");

@@ -24,13 +24,15 @@ class AwaitedSignals {
  public:
   AwaitedSignals() {
     sigemptyset(&awaited_);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
-      sigaddset(&awaited_, signal);
-      std::signal(signal, SIG_DFL);  // where SIGCHLD is ignored, nobody learns how a child ended
-    }
+    for (const int signal : kSignals) sigaddset(&awaited_, signal);
     sigprocmask(SIG_BLOCK, &awaited_, &before_);
+    // Where SIGCHLD is ignored, nobody learns how a child ended.
+    for (std::size_t i = 0; i < kSignals.size(); ++i) handlers_[i] = std::signal(kSignals[i], SIG_DFL);
   }
-  ~AwaitedSignals() { release(); }
+  ~AwaitedSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], handlers_[i]);
+    release();
+  }
   AwaitedSignals(const AwaitedSignals&) = delete;
   AwaitedSignals& operator=(const AwaitedSignals&) = delete;
 
@@ -42,7 +44,10 @@ class AwaitedSignals {
   void release() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGCHLD};
+
   sigset_t awaited_{}, before_{};
+  std::array<void (*)(int), kSignals.size()> handlers_{};
 };
 
 // The parent of a process; 0 where it is gone.

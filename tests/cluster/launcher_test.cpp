@@ -64,8 +64,10 @@ TEST(Launcher, LeavesSignalsAsTheyWere) {
     return sigismember(&set, SIGINT) + sigismember(&set, SIGTERM) + sigismember(&set, SIGCHLD);
   };
   const int before = mask();
+  const auto handler = std::signal(SIGINT, SIG_IGN);
   EXPECT_EQ(run("exit 3"), 3);
   EXPECT_EQ(mask(), before);
+  EXPECT_EQ(std::signal(SIGINT, handler), SIG_IGN);
 }
 
 }  // namespace

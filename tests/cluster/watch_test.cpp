@@ -1,6 +1,7 @@
 // Ranks as threads, which pretend. Real processes are killed by ranks.cmake's tests.
 #include "cluster/watch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>

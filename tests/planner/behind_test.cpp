@@ -3,6 +3,7 @@
 
 #include "plan/checker.h"
 #include "plan/summary.h"
+#include "plan/timeline.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "step/build.h"

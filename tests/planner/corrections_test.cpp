@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cost/device_model.h"
+#include "cost/devices.h"
 #include "network/builder.h"
 #include "planner/policy.h"
 #include "planner/vdnn/turns.h"
