@@ -22,6 +22,8 @@ function(tide_compile_together target name)
 endfunction()
 
 if(TIDE_TOGETHER)
+  # So that ccache sees which precompiled header a source was compiled with.
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
   set(standard <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional>
     <random> <set> <span> <string> <string_view> <utility> <vector> <fmt/format.h>)
   tide_precompiled_headers(tide_precompiled LINKS fmt::fmt HEADERS ${standard})
