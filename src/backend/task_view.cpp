@@ -42,7 +42,7 @@ std::vector<std::size_t> TaskView::all_written(Role role) const {
 }
 
 std::uint32_t TaskView::random_stream() const {
-  const std::int64_t stream = options<DropoutOptions>().stream;
+  const std::int64_t stream = *tide::random_stream(layer().options);
   return static_cast<std::uint32_t>(stream >= 0 ? stream : static_cast<std::int64_t>(layer_id().index()));
 }
 

@@ -27,7 +27,7 @@ class TaskView {
     return layer().as<Options>();
   }
 
-  // Of a dropout layer: which random numbers it takes.
+  // Of a layer that draws random numbers: which ones.
   [[nodiscard]] std::uint32_t random_stream() const;
 
   // Positions of operands; the n-th of those with this role that are read or written

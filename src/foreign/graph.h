@@ -37,8 +37,8 @@ using ForeignAttribute = std::variant<std::int64_t, double, std::string, std::ve
 
 struct ForeignNode {
   std::string op;
-  std::string domain;  // empty: ONNX's own
-  std::string name;    // of the layer that it becomes; may be empty
+  std::string domain;                        // empty: ONNX's own
+  std::string name;                          // of the layer that it becomes; may be empty
   std::vector<std::string> inputs, outputs;  // values; an empty input is left out
   std::map<std::string, ForeignAttribute> attributes;
   std::string place;  // for messages: "model.py:31, in forward: x = self.pool(x)"

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/file_text.h"
+#include "base/names.h"
 #include "base/new_file.h"
 #include "formats/json_fields.h"
 #include "network/kind.h"
@@ -44,7 +45,17 @@ class OptionsReader {
   }
   void read(const char* key, bool required, std::vector<std::int64_t>& value) const {
     if (required) require(key, "it");
-    value = fields_.integers(key);
+    if (fields_.has(key)) value = fields_.integers(key);
+  }
+  template <NamedEnum Enum>
+  void read(const char* key, bool required, Enum& value) const {
+    if (required) require(key, "it");
+    if (!fields_.has(key)) return;
+    try {
+      value = find_name<Enum>(std::span(EnumNames<Enum>::kNames), fields_.text(key), EnumNames<Enum>::kWhat);
+    } catch (const Error& error) {
+      throw Error("{}: {}", fields_.where(), error.what());
+    }
   }
   // Shapes and windows have fields of their own.
   void read(const char* /*key*/, bool /*required*/, Shape& sample) const {
@@ -120,8 +131,13 @@ LayerSpec read_layer(const json& object, std::size_t number, const std::string& 
 // --- writing
 
 template <typename Value>
-void write_field(ordered_json& object, const char* key, const Value& value) {
+requires(!NamedEnum<Value>) void write_field(ordered_json& object, const char* key, const Value& value) {
   object[key] = value;
+}
+
+template <NamedEnum Enum>
+void write_field(ordered_json& object, const char* key, const Enum& value) {
+  object[key] = enum_name(value);
 }
 
 void write_field(ordered_json& object, const char* /*key*/, const Shape& sample) {

@@ -20,7 +20,7 @@ void check_outputs(const Network& network) {
   used.reserve(network.layers.size());
   for (const Layer& layer : network.layers) {
     for (const Value& input : layer.inputs) used[input.layer.index()][static_cast<std::size_t>(input.output)] = true;
-    used.emplace_back(layer.outputs.size(), layer.kind == LayerKind::softmax_cross_entropy);
+    used.emplace_back(layer.outputs.size(), is_loss(layer));
   }
   const bool has_loss = network.has_loss();
   const Layer* result = nullptr;
@@ -46,10 +46,9 @@ void check_labels(const Network& network) {
   };
   std::vector<Range> ranges;
   for (const Layer& layer : network.layers) {
-    if (layer.kind != LayerKind::softmax_cross_entropy) continue;
-    const std::int64_t first = layer.as<SoftmaxOptions>().label_offset;
-    const Shape& shape = layer.outputs[0];
-    ranges.push_back({first, checked_add(first, shape.positions()), &layer});
+    if (!is_loss(layer)) continue;
+    const LossLabels labels = description_of(layer.kind).loss(layer);
+    ranges.push_back({labels.offset, checked_add(labels.offset, labels.count), &layer});
   }
   std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
   for (std::size_t i = 1; i < ranges.size(); ++i)
@@ -91,7 +90,7 @@ LayerId Builder::layer(LayerKind kind, std::vector<Value> inputs, LayerOptions o
   for (const Value& input : inputs) {
     check_value(input, name);
     const Layer& source = network_.layer(input.layer);
-    if (source.kind == LayerKind::softmax_cross_entropy)
+    if (is_loss(source))
       throw Error("layer '{}' ({}): its input is the loss '{}'; take the values that the loss is made from", name,
                   kind_name(kind), source.name);
     shapes.push_back(network_.shape(input));

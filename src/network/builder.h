@@ -73,6 +73,57 @@ class Builder {
   Value concat(std::vector<Value> inputs, std::string name = "") {
     return one(LayerKind::concat, std::move(inputs), NoOptions{}, std::move(name));
   }
+  Value activation(Value x, const ActivationOptions& options, std::string name = "") {
+    return one(LayerKind::activation, {x}, options, std::move(name));
+  }
+  // With the numbers that the function usually has.
+  Value activation(Value x, ActivationFunction function, std::string name = "") {
+    return activation(x, ActivationOptions::of(function), std::move(name));
+  }
+  // Extents behind the batch may be 1 in one of the two.
+  Value combine(Value a, Value b, CombineFunction function, std::string name = "") {
+    return one(LayerKind::combine, {a, b}, CombineOptions{function}, std::move(name));
+  }
+  Value scale(Value x, const ScaleOptions& options = {}, std::string name = "") {
+    return one(LayerKind::scale, {x}, options, std::move(name));
+  }
+  Value mean(Value x, const MeanOptions& options, std::string name = "") {
+    return one(LayerKind::mean, {x}, options, std::move(name));
+  }
+  Value adaptive_average_pool(Value x, const AdaptivePoolOptions& options, std::string name = "") {
+    return one(LayerKind::adaptive_average_pool, {x}, options, std::move(name));
+  }
+  Value resize(Value x, const ResizeOptions& options, std::string name = "") {
+    return one(LayerKind::resize, {x}, options, std::move(name));
+  }
+  Value pad(Value x, const PadOptions& options, std::string name = "") {
+    return one(LayerKind::pad, {x}, options, std::move(name));
+  }
+  Value channel_shuffle(Value x, std::int64_t groups, std::string name = "") {
+    return one(LayerKind::channel_shuffle, {x}, ShuffleOptions{groups}, std::move(name));
+  }
+  Value transpose(Value x, std::vector<std::int64_t> axes, std::string name = "") {
+    return one(LayerKind::transpose, {x}, TransposeOptions{std::move(axes)}, std::move(name));
+  }
+  // The elements keep their row-major order.
+  Value reshape(Value x, const Shape& sample, std::string name = "") {
+    return one(LayerKind::reshape, {x}, ReshapeOptions{sample}, std::move(name));
+  }
+  Value drop_path(Value x, const DropPathOptions& options = {}, std::string name = "") {
+    return one(LayerKind::drop_path, {x}, options, std::move(name));
+  }
+  Value softmax(Value x, const SoftmaxAxisOptions& options = {}, std::string name = "") {
+    return one(LayerKind::softmax, {x}, options, std::move(name));
+  }
+  Value l2_normalize(Value x, const L2NormalizeOptions& options = {}, std::string name = "") {
+    return one(LayerKind::l2_normalize, {x}, options, std::move(name));
+  }
+  Value sigmoid_cross_entropy(Value x, const ElementLossOptions& options = {}, std::string name = "") {
+    return one(LayerKind::sigmoid_cross_entropy, {x}, options, std::move(name));
+  }
+  Value mean_squared_error(Value x, const ElementLossOptions& options = {}, std::string name = "") {
+    return one(LayerKind::mean_squared_error, {x}, options, std::move(name));
+  }
   std::vector<Value> split(Value x, std::vector<std::int64_t> channels, std::string name = "");
   Value flatten(Value x, std::string name = "") { return one(LayerKind::flatten, {x}, NoOptions{}, std::move(name)); }
 

@@ -42,6 +42,18 @@ bool mixes_samples(const std::vector<LayerKind>& kinds) {
   return std::any_of(kinds.begin(), kinds.end(), [](LayerKind kind) { return description_of(kind).over_batch; });
 }
 
+bool keeps_statistics(const Layer& layer) {
+  const auto* const norm = std::get_if<BatchNormOptions>(&layer.options);
+  return norm != nullptr && norm->frozen_statistics;
+}
+
+std::vector<LossLabels> loss_labels(const Network& network) {
+  std::vector<LossLabels> all;
+  for (const Layer& layer : network.layers)
+    if (is_loss(layer)) all.push_back(description_of(layer.kind).loss(layer));
+  return all;
+}
+
 bool equal_options(const LayerOptions& a, const LayerOptions& b) {
   return a.index() == b.index() && std::visit(
                                        [&](const auto& options) {
@@ -49,6 +61,16 @@ bool equal_options(const LayerOptions& a, const LayerOptions& b) {
                                          return equal_fields(options, std::get<Options>(b));
                                        },
                                        a);
+}
+
+std::int64_t* random_stream(LayerOptions& options) {
+  if (auto* const dropout = std::get_if<DropoutOptions>(&options)) return &dropout->stream;
+  if (auto* const path = std::get_if<DropPathOptions>(&options)) return &path->stream;
+  return nullptr;
+}
+
+const std::int64_t* random_stream(const LayerOptions& options) {
+  return random_stream(const_cast<LayerOptions&>(options));
 }
 
 std::vector<Shape> same_shape(const Layer& /*layer*/, const std::vector<Shape>& inputs) { return {inputs[0]}; }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "network/layer.h"
+#include "network/network.h"
 #include "network/role.h"
 
 namespace tide {
@@ -14,9 +14,26 @@ namespace tide {
 enum class When : std::uint8_t {
   always,
   training,
-  for_backward,  // training under `minimal`, where the output's gradient is wanted
-  minimal,       // rules
-  superneurons,  // rules: reads that kernels ignore, but that the paper counts
+  for_backward,       // training under `minimal`, where the output's gradient is wanted
+  minimal,            // rules
+  superneurons,       // rules: reads that kernels ignore, but that the paper counts
+  slope_of_input,     // backward of functions whose slope is one of their input,
+  slope_of_result,    // or of their result (KindDescription::slope)
+  moving_statistics,  // training, where running statistics are not frozen
+};
+
+// What the slope of an element-wise function is made from.
+enum class Slope : std::uint8_t { constant, of_input, of_result };
+
+// What a loss takes of a sample's labels.
+struct LossLabels {
+  std::int64_t offset = 0, count = 0;
+  bool floats = false;  // targets in the 32 bits of a label each
+  // The count's last one is no label: a factor that is the same for all samples of a batch, and that makes the mean
+  // over all labels one over those that count. The host fills it in.
+  bool counted = false;
+  std::int64_t classes = 0;  // of which a label names one; 0: labels are numbers
+  double weight = 1;
 };
 
 // One row of a task's operands. A role stands for all that the layer has of it: x and dx for its
@@ -99,6 +116,8 @@ struct KindDescription {
   bool numbered = true;                      // as a layer in the papers' count of steps
   bool full_precision = false;               // its output is fp32 in every step
   bool over_batch = false;                   // mixes samples, so that sub-batches need exact batch norm (passes.cpp)
+  Slope (*slope)(const Layer& layer) = nullptr;      // of element-wise functions: null where tables say all
+  LossLabels (*loss)(const Layer& layer) = nullptr;  // null: it is none
 
   // The cost model: of tasks without a product, by the largest operand.
   double flops_per_element = 1;
@@ -116,6 +135,13 @@ struct KindDescription {
 [[nodiscard]] std::vector<LayerKind> kinds_with(bool KindDescription::*trait);
 // Whether one of them mixes samples, so that results of sub-batches are not those of the batch.
 [[nodiscard]] bool mixes_samples(const std::vector<LayerKind>& kinds);
+
+// Whether it is a batch norm that normalizes with its running statistics in training too.
+[[nodiscard]] bool keeps_statistics(const Layer& layer);
+
+[[nodiscard]] inline bool is_loss(const Layer& layer) { return description_of(layer.kind).loss != nullptr; }
+// Of the losses, in the network's order.
+[[nodiscard]] std::vector<LossLabels> loss_labels(const Network& network);
 
 // Of every kind, in kinds/.
 #define TIDE_DESCRIBE(kind) [[nodiscard]] KindDescription describe_##kind();

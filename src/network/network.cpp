@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "network/kind.h"
 
 namespace tide {
 namespace {
@@ -29,6 +30,10 @@ class Fingerprint {
       add(number);
   }
   void add(bool value) { add(std::int64_t{value}); }
+  template <NamedEnum Enum>
+  void add(Enum value) {
+    add(static_cast<std::int64_t>(value));
+  }
 
   void add(const std::vector<std::int64_t>& list) {
     add(static_cast<std::int64_t>(list.size()));
@@ -81,22 +86,17 @@ std::int64_t Network::parameter_count() const {
 
 std::int64_t Network::labels_per_sample() const {
   std::int64_t end = 0;
-  for (const Layer& layer : layers) {
-    if (layer.kind != LayerKind::softmax_cross_entropy) continue;
-    const std::int64_t positions = layer.outputs[0].positions();
-    end = std::max(end, checked_add(layer.as<SoftmaxOptions>().label_offset, positions));
-  }
+  for (const LossLabels& labels : loss_labels(*this)) end = std::max(end, checked_add(labels.offset, labels.count));
   return end;
 }
 
 bool Network::has_loss() const {
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const Layer& layer) { return layer.kind == LayerKind::softmax_cross_entropy; });
+  return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return is_loss(layer); });
 }
 
 std::int64_t Network::classes() const {
-  for (const Layer& layer : layers)
-    if (layer.kind == LayerKind::softmax_cross_entropy) return layer.outputs[0].channels();
+  for (const LossLabels& labels : loss_labels(*this))
+    if (labels.classes > 0) return labels.classes;
   return 0;
 }
 

@@ -172,7 +172,8 @@ void StepAssembler::allow_in_place(Role source, Role target) {
       const bool one_storage = storage_of(operands[s].tensor) == storage_of(operands[t].tensor);
       // The paper's rules fix which results are in place; ours leave it to the planner.
       if (superneurons() && !one_storage) continue;
-      if (step_.tensor(operands[s].tensor).type != step_.tensor(operands[t].tensor).type) continue;
+      const Tensor &from = step_.tensor(operands[s].tensor), &to = step_.tensor(operands[t].tensor);
+      if (from.type != to.type || from.shape.elements() != to.shape.elements()) continue;
       step_.in_place.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(t)});
       ++task.in_place_count;
     }

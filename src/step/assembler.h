@@ -194,6 +194,7 @@ class StepAssembler {
   [[nodiscard]] bool superneurons() const { return step_.options.rules == Rules::superneurons; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return network_->layer(id); }
   [[nodiscard]] const KindDescription& kind_of(LayerId id) const { return description_of(layer(id).kind); }
+  [[nodiscard]] bool mixes_samples(LayerId id) const { return kind_of(id).over_batch && !keeps_statistics(layer(id)); }
   [[nodiscard]] Shape batch_shape(Value value) const { return network_->shape(value).with_batch(chunk_->samples); }
   [[nodiscard]] std::size_t flat(Value value) const {
     return first_value_[value.layer.index()] + static_cast<std::size_t>(value.output);

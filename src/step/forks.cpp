@@ -25,8 +25,8 @@ Network insert_forks(const Network& network) {
       if (source.forked) ++source.value.output;
     }
     // Masks are those of the network as it was.
-    if (auto* const dropout = std::get_if<DropoutOptions>(&layer.options); dropout != nullptr && dropout->stream < 0)
-      dropout->stream = static_cast<std::int64_t>(i);
+    if (std::int64_t* const stream = random_stream(layer.options); stream != nullptr && *stream < 0)
+      *stream = static_cast<std::int64_t>(i);
     const LayerId id(result.layers.size());
     const std::vector<Shape> outputs = layer.outputs;
     const std::string name = layer.name;

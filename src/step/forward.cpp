@@ -14,7 +14,7 @@ void StepAssembler::forward(LayerId id) {
   }
   fetch_parameters(id);
   make_outputs(id);
-  if (kind.over_batch && is_exact()) return forward_normalize(id);
+  if (mixes_samples(id) && is_exact()) return forward_normalize(id);
   new_task(TaskKind::forward, id, number_[id.index()], operands_for(id, kind.forward.operands));
   for (const auto& [source, target] : kind.forward.in_place) allow_in_place(source, target);
 }

@@ -5,9 +5,9 @@ namespace {
 
 // What becomes of a layer.
 struct Fate {
-  LayerId into;  // the layer that takes it in; itself where nothing does
-  bool relu = false;
-  LayerId addition;  // whose other input it takes in
+  LayerId into;                    // the layer that takes it in; itself where nothing does
+  BatchNormOptions function = {};  // its fused fields
+  LayerId addition;                // whose other input it takes in
 };
 
 class Fuser {
@@ -52,11 +52,28 @@ class Fuser {
       fates_[add.index()].into = norm;
       last = add;
     }
-    const LayerId relu = only_consumer(last);
-    if (is(relu, LayerKind::relu)) {
-      fate.relu = true;
-      fates_[relu.index()].into = norm;
+    const LayerId next = only_consumer(last);
+    if (!next.valid() || !take_function(layer(next), joins, fate.function)) return;
+    fates_[next.index()].into = norm;
+  }
+
+  // With an addition the slope is made from y, which not every function allows.
+  static bool take_function(const Layer& layer, bool joins, BatchNormOptions& norm) {
+    if (layer.kind == LayerKind::relu) {
+      norm.fused = FusedFunction::relu;
+      return true;
     }
+    const auto* const options = std::get_if<ActivationOptions>(&layer.options);
+    if (options == nullptr) return false;
+    if (options->function == ActivationFunction::clip) {
+      norm.fused = FusedFunction::clip;
+      norm.fused_minimum = options->alpha, norm.fused_maximum = options->beta;
+      return true;
+    }
+    if (joins) return false;
+    if (options->function == ActivationFunction::silu) norm.fused = FusedFunction::silu;
+    if (options->function == ActivationFunction::hard_swish) norm.fused = FusedFunction::hard_swish;
+    return norm.fused != FusedFunction::none;
   }
 
   [[nodiscard]] bool fits(LayerId norm) const {
@@ -83,10 +100,14 @@ class Fuser {
       Layer fused = network_.layers[l];
       for (Value& input : fused.inputs) input = renamed(input);
       if (fates_[l].addition.valid()) fused.inputs.push_back(renamed(other_input(fates_[l].addition, LayerId(l))));
-      if (fates_[l].relu) std::get<BatchNormOptions>(fused.options).relu = true;
+      if (const BatchNormOptions& function = fates_[l].function; function.fused != FusedFunction::none) {
+        auto& norm = std::get<BatchNormOptions>(fused.options);
+        norm.fused = function.fused;
+        norm.fused_minimum = function.fused_minimum, norm.fused_maximum = function.fused_maximum;
+      }
       // Masks stay what they are without the rewrites.
-      if (auto* const dropout = std::get_if<DropoutOptions>(&fused.options); dropout != nullptr && dropout->stream < 0)
-        dropout->stream = static_cast<std::int64_t>(l);
+      if (std::int64_t* const stream = random_stream(fused.options); stream != nullptr && *stream < 0)
+        *stream = static_cast<std::int64_t>(l);
       result.layers.push_back(std::move(fused));
     }
     return result;

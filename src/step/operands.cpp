@@ -10,6 +10,9 @@ bool StepAssembler::applies(When when, LayerId id) const {
     case When::for_backward: return step_.options.training && !superneurons() && needs_gradient({id, 0});
     case When::minimal: return !superneurons();
     case When::superneurons: return superneurons();
+    case When::slope_of_input: return kind_of(id).slope(layer(id)) == Slope::of_input;
+    case When::slope_of_result: return kind_of(id).slope(layer(id)) == Slope::of_result;
+    case When::moving_statistics: return step_.options.training && !keeps_statistics(layer(id));
   }
   return false;
 }

@@ -28,7 +28,7 @@ void StepAssembler::run_whole(const std::vector<LayerId>& order) {
 void StepAssembler::run_exact(const std::vector<LayerId>& order) {
   find_levels(order);
   const auto norms_behind = [&](LayerId id, std::int32_t level) {
-    return kind_of(id).over_batch && level_[id.index()] == level + 1;
+    return mixes_samples(id) && level_[id.index()] == level + 1;
   };
   begin_pass(true);
   const std::int32_t last = *std::max_element(level_.begin(), level_.end());
@@ -53,7 +53,7 @@ void StepAssembler::run_exact(const std::vector<LayerId>& order) {
         if (norms_behind(*it, level)) backward_spread(*it);
       for (auto it = order.rbegin(); it != order.rend(); ++it) {
         if (level_[it->index()] != level) continue;
-        if (kind_of(*it).over_batch)
+        if (mixes_samples(*it))
           in_parts() ? part_sums(*it) : backward_sums(*it);
         else
           backward(*it);
@@ -70,7 +70,7 @@ void StepAssembler::find_levels(const std::vector<LayerId>& order) {
   moments_.resize(network_->layers.size());
   for (const LayerId id : order) {
     const Layer& current = layer(id);
-    const bool norm = kind_of(id).over_batch;
+    const bool norm = mixes_samples(id);
     for (const Value& input : current.inputs)
       level_[id.index()] = std::max(level_[id.index()], level_[input.layer.index()] + (norm ? 1 : 0));
   }

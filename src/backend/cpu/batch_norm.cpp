@@ -17,7 +17,7 @@ struct Normalization {
         scale(view.read(Role::weight)),
         shift(view.read(Role::bias)),
         y(view.written(Role::y)),
-        relu(view.options<BatchNormOptions>().relu) {}
+        options(view.options<BatchNormOptions>()) {}
 
   void run(const Launch& launch, const float* mean, const float* inverse_deviation, float* factor, Index rows,
            Index channels, int threads) const {
@@ -28,8 +28,9 @@ struct Normalization {
     auto* to = output_of<float>(launch, y);
     write_all_rows(to, rows, channels, to != from && to != added, threads, [&](Index row, Index size, float* target) {
       const Index at = row * channels;
-      if (added == nullptr && !relu) return normalize_rows(from + at, target, size, channels, mean, factor, offset);
-      normalize_fused_rows(from + at, added != nullptr ? added + at : nullptr, relu, target, size, channels, mean,
+      if (added == nullptr && options.fused == FusedFunction::none)
+        return normalize_rows(from + at, target, size, channels, mean, factor, offset);
+      normalize_fused_rows(from + at, added != nullptr ? added + at : nullptr, options, target, size, channels, mean,
                            factor, offset);
     });
   }
@@ -37,7 +38,7 @@ struct Normalization {
   std::size_t x;
   std::optional<std::size_t> other;
   std::size_t scale, shift, y;
-  bool relu;
+  BatchNormOptions options;
 };
 
 // Mean, and squares around it, of some numbers.
@@ -112,6 +113,24 @@ Recipe training_recipe(const TaskView& view, Index rows, Index channels, int thr
                        channels, threads);
   };
   return recipe(kernel, Bytes(partial_bytes + channels * 4));
+}
+
+// The running statistics, which are kept for backward as they are.
+Recipe frozen_recipe(const TaskView& view, Index rows, Index channels, int threads) {
+  const double epsilon = view.options<BatchNormOptions>().epsilon;
+  const Normalization normalization(view);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  const auto kernel = [=](const Launch& launch) {
+    auto *means = output_of<float>(launch, mean), *deviations = output_of<float>(launch, deviation);
+    for (Index c = 0; c < channels; ++c) {
+      means[c] = input_of<float>(launch, old_mean)[c];
+      deviations[c] =
+          static_cast<float>(1 / std::sqrt(static_cast<double>(input_of<float>(launch, old_variance)[c]) + epsilon));
+    }
+    normalization.run(launch, means, deviations, reinterpret_cast<float*>(launch.workspace), rows, channels, threads);
+  };
+  return recipe(kernel, Bytes(channels * 4));
 }
 
 // Mean and sum of squares around it, of the samples at hand.
@@ -234,7 +253,8 @@ class GradientGate {
         y_(view.find_read(Role::y)),
         shift_(view.find_read(Role::bias)),
         target_(gradient_of_input(view, 1)),
-        needed_(second_ || view.options<BatchNormOptions>().relu) {
+        options_(view.options<BatchNormOptions>()),
+        needed_(second_ || options_.fused != FusedFunction::none) {
     if (!target_) target_ = gradient_of_input(view, 0);
   }
   [[nodiscard]] bool needed() const { return needed_; }
@@ -245,8 +265,12 @@ class GradientGate {
     const auto* weights = input_of<float>(launch, scale_);
     const auto* deviations = input_of<float>(launch, deviation_);
     for (Index c = 0; c < channels; ++c) factor[c] = weights[c] * deviations[c];
-    const Gate gate{y_ ? input_of<float>(launch, *y_) : nullptr, shift_ ? input_of<float>(launch, x_) : nullptr,
-                    input_of<float>(launch, mean_), factor, shift_ ? input_of<float>(launch, *shift_) : nullptr};
+    const Gate gate{y_ ? input_of<float>(launch, *y_) : nullptr,
+                    shift_ ? input_of<float>(launch, x_) : nullptr,
+                    input_of<float>(launch, mean_),
+                    factor,
+                    shift_ ? input_of<float>(launch, *shift_) : nullptr,
+                    options_};
     const auto* first = input_of<float>(launch, dy_);
     const auto* second = second_ ? input_of<float>(launch, *second_) : nullptr;
     auto* made = target_ ? output_of<float>(launch, *target_) : reinterpret_cast<float*>(memory);
@@ -258,6 +282,7 @@ class GradientGate {
  private:
   std::size_t x_, dy_, scale_, mean_, deviation_;
   std::optional<std::size_t> second_, y_, shift_, target_;
+  BatchNormOptions options_;
   bool needed_;
 };
 
@@ -296,6 +321,7 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
   const auto d_scale = view.find_written(Role::d_weight), d_shift = view.find_written(Role::d_bias);
   const auto dx = gradient_of_input(view, 0);
+  const bool frozen = view.options<BatchNormOptions>().frozen_statistics;
   const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
   const Index parts = std::min<Index>(threads, rows);
   const Index partial_bytes = parts * Partial::bytes(channels), scratch_bytes = partial_bytes + channels * 12;
@@ -321,8 +347,9 @@ Recipe backward_recipe(const TaskView& view, Index rows, Index channels, int thr
       const auto inverse = static_cast<double>(deviations[c]);
       const double gain = static_cast<double>(input_of<float>(launch, scale)[c]) * inverse;
       factor[c] = static_cast<float>(gain);
-      slope[c] = static_cast<float>(-gain * inverse * inverse * product / static_cast<double>(rows));
-      offset[c] = static_cast<float>(-gain * sum / static_cast<double>(rows));
+      // Statistics that are frozen do not move with x.
+      slope[c] = frozen ? 0.0F : static_cast<float>(-gain * inverse * inverse * product / static_cast<double>(rows));
+      offset[c] = frozen ? 0.0F : static_cast<float>(-gain * sum / static_cast<double>(rows));
       if (d_scale) {
         float& target = output_of<float>(launch, *d_scale)[c];
         target = static_cast<float>(product * inverse) + (add_scale ? target : 0.0F);
@@ -354,6 +381,8 @@ Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
     return view.is_forward() ? joined_statistics_recipe(view, rows, channels) : joined_sums_recipe(view, channels);
   if (view.find_read(Role::d_weight)) return spread_recipe(view, rows, channels, threads);
   if (!view.is_forward()) return backward_recipe(view, rows, channels, threads);
+  if (view.find_written(Role::mean) && view.options<BatchNormOptions>().frozen_statistics)
+    return frozen_recipe(view, rows, channels, threads);
   if (view.find_written(Role::mean)) return training_recipe(view, rows, channels, threads);
   return fixed_recipe(view, rows, channels, threads);
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backend/cpu/clones.h"
+#include "backend/cpu/functions.h"
 
 namespace tide::cpu {
 
@@ -66,8 +67,9 @@ TIDE_CLONES void normalize_rows(const float* x, float* y, Index rows, Index chan
 // that the next expression still reads.
 constexpr Index kPiece = 1024;
 
-TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows,
-                                      Index channels, const float* mean, const float* factor, const float* shift) {
+TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, const BatchNormOptions& options, float* y,
+                                      Index rows, Index channels, const float* mean, const float* factor,
+                                      const float* shift) {
   alignas(64) std::array<float, kPiece> memory;
   float* const piece = memory.data();
   for (Index r = 0; r < rows; ++r)
@@ -78,9 +80,11 @@ TIDE_CLONES void normalize_fused_rows(const float* x, const float* other, bool r
       if (other != nullptr)
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] += other[at + c];
-      if (relu)
+      if (options.fused == FusedFunction::relu)
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] = std::max(piece[c], 0.0F);
+      else
+        apply_fused(options, piece, count);
       std::copy_n(piece, count, y + at);
     }
 }
@@ -96,7 +100,18 @@ TIDE_CLONES void gate_rows(const Gate& gate, const float* dy, const float* secon
       if (second != nullptr)
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] += second[at + c];
-      if (gate.y != nullptr) {
+      if (gate.options.fused != FusedFunction::relu) {
+        const float* from = gate.y != nullptr ? gate.y + at : nullptr;
+        alignas(64) std::array<float, kPiece> normalized;
+        if (from == nullptr && gate.x != nullptr) {
+          const float *mean = gate.mean + begin, *factor = gate.factor + begin, *shift = gate.shift + begin;
+#pragma omp simd
+          for (Index c = 0; c < count; ++c)
+            normalized[static_cast<std::size_t>(c)] = (gate.x[at + c] - mean[c]) * factor[c] + shift[c];
+          from = normalized.data();
+        }
+        if (from != nullptr) multiply_by_fused_slope(gate.options, from, piece, count);
+      } else if (gate.y != nullptr) {
 #pragma omp simd
         for (Index c = 0; c < count; ++c) piece[c] = gate.y[at + c] > 0 ? piece[c] : 0.0F;
       } else if (gate.x != nullptr) {

@@ -9,6 +9,7 @@
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/streaming.h"
 #include "base/bytes.h"
+#include "network/options.h"
 
 namespace tide::cpu {
 
@@ -26,17 +27,18 @@ void add_gradient_block(const float* x, const float* dy, const float* mean, Inde
 void normalize_rows(const float* x, float* y, Index rows, Index channels, const float* mean, const float* factor,
                     const float* shift);
 
-// y = max(0, normalized x + other), where `other` may be null or y, and max only with `relu`.
-void normalize_fused_rows(const float* x, const float* other, bool relu, float* y, Index rows, Index channels,
-                          const float* mean, const float* factor, const float* shift);
+// y = function(normalized x + other), where `other` may be null or y; the function is the options' fused one.
+void normalize_fused_rows(const float* x, const float* other, const BatchNormOptions& options, float* y, Index rows,
+                          Index channels, const float* mean, const float* factor, const float* shift);
 
-// Where relu let gradients through: where y, or else the normalized x, is above 0.
+// The function that gradients come through, and what its slope is made from: y, or else the normalized x.
 struct Gate {
   const float* y;
   const float *x, *mean, *factor, *shift;
+  BatchNormOptions options = {};
 };
 
-// g = the sum of one or two gradients where the gate is open; g may be any of them, or y.
+// g = the sum of one or two gradients times the slope; g may be any of them, or y.
 void gate_rows(const Gate& gate, const float* dy, const float* second, float* g, Index begin_row, Index end_row,
                Index channels);
 

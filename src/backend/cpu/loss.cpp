@@ -16,9 +16,21 @@ struct LossShape {
   Index batch, positions, classes;  // positions: of one sample
   Index labels_per_sample, label_offset;
   double smoothing, weight;
+  bool soft, counted;
 
   [[nodiscard]] Index label(const std::int32_t* labels, Index row) const {
     return labels[row / positions * labels_per_sample + label_offset + row % positions];
+  }
+  // Of labels that are probabilities.
+  [[nodiscard]] const float* wanted(const std::int32_t* labels, Index row) const {
+    return reinterpret_cast<const float*>(labels) + row / positions * labels_per_sample + label_offset +
+           row % positions * classes;
+  }
+  // What a position that counts counts for.
+  [[nodiscard]] double share(const std::int32_t* labels, Index row) const {
+    if (!counted) return 1;
+    return static_cast<double>(
+        reinterpret_cast<const float*>(labels)[row / positions * labels_per_sample + label_offset + positions]);
   }
 };
 
@@ -82,11 +94,33 @@ Metric forward_row(const LossShape& s, const float* x, float* y, Index label) {
   return metric;
 }
 
+// The same with wanted probabilities.
+Metric forward_soft_row(const LossShape& s, const float* x, float* y, const float* wanted) {
+  Metric metric;
+  const float largest = maximum(x, s.classes);
+  const double rest = s.smoothing / static_cast<double>(s.classes);
+  double mean = 0, all = 0;  // of x under the target distribution, and that distribution's sum
+  Index answer = 0, likeliest = 0;
+  for (Index c = 0; c < s.classes; ++c) {
+    const double share = rest + (1 - s.smoothing) * static_cast<double>(wanted[c]);
+    mean += share * static_cast<double>(x[c]);
+    all += share;
+    if (x[c] > x[answer]) answer = c;
+    if (wanted[c] > wanted[likeliest]) likeliest = c;
+  }
+  metric.correct = answer == likeliest ? 1 : 0;
+  const double total = exponentials(x, y, largest, s.classes);
+  scale(y, static_cast<float>(1 / total), s.classes);
+  metric.loss = s.weight * (all * (static_cast<double>(largest) + std::log(total)) - mean);
+  return metric;
+}
+
 LossShape shape_of(const TaskView& view, std::size_t labels) {
   const auto& options = view.options<SoftmaxOptions>();
   const Shape shape = view.input();
   return {shape.batch(),        shape.positions(),       shape.channels(), view.shape(labels).per_sample(),
-          options.label_offset, options.label_smoothing, options.weight};
+          options.label_offset, options.label_smoothing, options.weight,   options.soft,
+          options.counted};
 }
 
 }  // namespace
@@ -107,10 +141,12 @@ Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& cont
         const Range range = part_of(rows, part, parts);
         Metric total;
         for (Index row = range.begin; row < range.end; ++row) {
-          const Metric one = forward_row(s, input_of<float>(launch, x) + row * s.classes,
-                                         output_of<float>(launch, y) + row * s.classes,
-                                         s.label(input_of<std::int32_t>(launch, labels), row));
-          total.loss += one.loss;
+          const float* const from = input_of<float>(launch, x) + row * s.classes;
+          float* const to = output_of<float>(launch, y) + row * s.classes;
+          const auto* const of_batch = input_of<std::int32_t>(launch, labels);
+          const Metric one = s.soft ? forward_soft_row(s, from, to, s.wanted(of_batch, row))
+                                    : forward_row(s, from, to, s.label(of_batch, row));
+          total.loss += one.loss * s.share(of_batch, row);
           total.correct += one.correct;
         }
         sums[part] = total;
@@ -132,12 +168,21 @@ Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& cont
     const auto rest = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
     parallel_ranges(threads, rows, kElementGrain / s.classes + 1, [&](Index begin, Index end) {
       for (Index row = begin; row < end; ++row) {
-        const Index label = s.label(input_of<std::int32_t>(launch, labels), row);
-        const bool counts = label >= 0 && label < s.classes;
+        const auto* const of_batch = input_of<std::int32_t>(launch, labels);
         const float* from = input_of<float>(launch, y) + row * s.classes;
         float* to = output_of<float>(launch, dx) + row * s.classes;
-        scaled_difference(from, to, counts ? factor : 0.0F, rest, s.classes);
-        if (counts) to[label] -= factor * static_cast<float>(1 - s.smoothing);
+        if (s.soft) {
+          scaled_difference(from, to, factor, rest, s.classes);
+          const float* const wanted = s.wanted(of_batch, row);
+          const float share = factor * static_cast<float>(1 - s.smoothing);
+          for (Index c = 0; c < s.classes; ++c) to[c] -= share * wanted[c];
+          continue;
+        }
+        const Index label = s.label(of_batch, row);
+        const bool counts = label >= 0 && label < s.classes;
+        const float own = counts ? factor * static_cast<float>(s.share(of_batch, row)) : 0.0F;
+        scaled_difference(from, to, own, rest, s.classes);
+        if (counts) to[label] -= own * static_cast<float>(1 - s.smoothing);
       }
     });
   });

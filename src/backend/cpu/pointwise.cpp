@@ -106,7 +106,7 @@ Kernel binary_kernel(Binary function, std::size_t first, std::size_t second, std
 Index count_of(const TaskView& view, std::size_t position) { return view.shape(position).elements(); }
 
 // Backward takes y and dy.
-Recipe activation_recipe(const TaskView& view, const ContextPtr& context, Unary forward, Binary backward) {
+Recipe unary_recipe(const TaskView& view, const ContextPtr& context, Unary forward, Binary backward) {
   const int threads = threads_of(context);
   if (view.is_forward()) {
     const std::size_t y = view.written(Role::y);
@@ -147,15 +147,15 @@ void sum_rows(float* target, const float* source, Index rows, Index columns, boo
 }
 
 Recipe relu_recipe(const TaskView& view, const ContextPtr& context) {
-  return activation_recipe(view, context, relu_forward, relu_backward);
+  return unary_recipe(view, context, relu_forward, relu_backward);
 }
 
 Recipe sigmoid_recipe(const TaskView& view, const ContextPtr& context) {
-  return activation_recipe(view, context, sigmoid_forward, sigmoid_backward);
+  return unary_recipe(view, context, sigmoid_forward, sigmoid_backward);
 }
 
 Recipe tanh_recipe(const TaskView& view, const ContextPtr& context) {
-  return activation_recipe(view, context, tanh_forward, tanh_backward);
+  return unary_recipe(view, context, tanh_forward, tanh_backward);
 }
 
 Recipe add_recipe(const TaskView& view, const ContextPtr& context) {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/reference/functions.h"
 #include "backend/reference/task.h"
 #include "base/tree_sum.h"
+#include "network/kind.h"
 
 namespace tide::reference {
 namespace {
@@ -30,7 +32,7 @@ void normalize(const ReferenceTask& task, const Values& mean, const Values& inve
     const std::size_t c = i % mean.size();
     y[i] = (x[i] - mean[c]) * inverse_deviation[c] * scale[c] + shift[c];
     if (task.view.find_read(Role::x, 1)) y[i] += task.in(Role::x, 1)[i];
-    if (task.view.options<BatchNormOptions>().relu) y[i] = std::max(y[i], 0.0);
+    y[i] = apply_fused(task.view.options<BatchNormOptions>(), y[i]);
   }
 }
 
@@ -113,6 +115,12 @@ void batch_norm_forward(const ReferenceTask& task) {
     return normalize(task, task.in(Role::running_mean),
                      inverse_deviations(task.in(Role::running_variance), options.epsilon));
 
+  if (options.frozen_statistics) {
+    task.out(Role::mean) = task.in(Role::running_mean);
+    task.out(Role::inverse_deviation) = inverse_deviations(task.in(Role::running_variance), options.epsilon);
+    return normalize(task, task.in(Role::running_mean),
+                     inverse_deviations(task.in(Role::running_variance), options.epsilon));
+  }
   const Values& x = task.in(Role::x);
   const auto channels = static_cast<std::size_t>(task.view.input().channels());
   Statistics batch = statistics(x, channels);
@@ -146,12 +154,13 @@ void for_each_neighbour(std::int64_t c, std::int64_t size, std::int64_t channels
 
 namespace {
 
-// The sum of the gradients of y, where relu was open.
+// The sum of the gradients of y, behind the function that is fused.
 Values arriving_gradient(const ReferenceTask& task) {
   Values sum = task.in(Role::dy);
   if (task.view.find_read(Role::dy, 1))
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += task.in(Role::dy, 1)[i];
-  if (!task.view.options<BatchNormOptions>().relu) return sum;
+  const auto& options = task.view.options<BatchNormOptions>();
+  if (options.fused == FusedFunction::none) return sum;
   const bool has_y = task.view.find_read(Role::y).has_value();
   for (std::size_t i = 0; i < sum.size(); ++i) {
     const auto normalized = [&] {
@@ -160,7 +169,8 @@ Values arriving_gradient(const ReferenceTask& task) {
                  task.in(Role::weight)[c] +
              task.in(Role::bias)[c];
     };
-    if ((has_y ? task.in(Role::y)[i] : normalized()) <= 0) sum[i] = 0;
+    // Of relu and clip the result says as much as what it was made of.
+    sum[i] *= fused_slope(options, has_y ? task.in(Role::y)[i] : normalized());
   }
   return sum;
 }
@@ -197,7 +207,8 @@ void run_batch_norm(const ReferenceTask& task) {
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t c = i % channels;
-      dx[i] = scale[c] * inverse_deviation[c] * (dy[i] - sum[c] / count - normalized(i) * product_sum[c] / count);
+      const double moved = sum[c] / count + normalized(i) * product_sum[c] / count;
+      dx[i] = scale[c] * inverse_deviation[c] * (dy[i] - (keeps_statistics(task.view.layer()) ? 0 : moved));
     }
   }
   if (task.writes(Role::d_weight)) {

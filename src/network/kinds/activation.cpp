@@ -4,7 +4,7 @@
 namespace tide {
 namespace {
 
-KindDescription describe_activation() {
+KindDescription elementwise_kind() {
   KindDescription kind;
   kind.shapes = same_shape;
   kind.forward = {{reads(Role::x), writes(Role::y)}, {{Role::x, Role::y}}};
@@ -17,10 +17,10 @@ KindDescription describe_activation() {
 
 }  // namespace
 
-KindDescription describe_relu() { return describe_activation(); }
+KindDescription describe_relu() { return elementwise_kind(); }
 
 KindDescription describe_sigmoid() {
-  KindDescription kind = describe_activation();
+  KindDescription kind = elementwise_kind();
   kind.flops_per_element = 10;
   return kind;
 }

@@ -38,7 +38,7 @@ KindDescription describe_batch_norm() {
   kind.forward = {
       {reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::running_mean), reads(Role::running_variance),
        writes(Role::y), writes(Role::mean, When::training), writes(Role::inverse_deviation, When::training),
-       writes(Role::running_mean, When::training), writes(Role::running_variance, When::training)},
+       writes(Role::running_mean, When::moving_statistics), writes(Role::running_variance, When::moving_statistics)},
       {{Role::x, Role::y}, {Role::running_mean, Role::running_mean}, {Role::running_variance, Role::running_variance}}};
   kind.replay = {
       reads(Role::x), reads(Role::weight), reads(Role::bias), reads(Role::mean), reads(Role::inverse_deviation),
