@@ -4,7 +4,7 @@ function(tide_embed target file function)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  file(CONFIGURE OUTPUT ${output} CONTENT "#include \"train/embedded.h\"
+  file(CONFIGURE OUTPUT ${output} CONTENT "#include \"data/embedded.h\"
 namespace tide {
 namespace {
 constexpr unsigned char kBytes[] = {@bytes@};

@@ -48,8 +48,8 @@
 
 // Planning and training a network.
 #include "backend/backend.h"
+#include "data/dataset.h"
 #include "train/checkpoint.h"
-#include "train/dataset.h"
 #include "train/plan_network.h"
 #include "train/schedule.h"
 #include "train/session.h"

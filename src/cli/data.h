@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/defaults.h"
+#include "data/dataset.h"
 #include "network/network.h"
-#include "train/dataset.h"
 
 namespace tide {
 

@@ -7,17 +7,9 @@
 
 #include "foreign/graph.h"
 #include "network/network.h"
+#include "network/weight_name.h"
 
 namespace tide {
-
-// A parameter or statistic of the network, and the constant that it comes from and goes back to. Its
-// elements in row-major order are those of the constant, whose shape may differ ([O, I, 1, 1] and [O, I]);
-// `transposed`: the constant is a matrix, and its rows are the parameter's columns.
-struct ForeignWeight {
-  std::string parameter;  // its name in the network
-  std::string constant;
-  bool transposed = false;
-};
 
 // Which input a loss takes its targets from.
 struct ForeignTarget {
@@ -35,7 +27,7 @@ struct ImportOptions {
 
 struct ImportedNetwork {
   NetworkPtr network;
-  std::vector<ForeignWeight> weights;
+  std::vector<WeightName> weights;  // arrays are the graph's constants
   std::vector<ForeignTarget> targets;
   std::vector<std::string> notes;  // for people: what was folded away, what is not as it was; one line each
 };
@@ -43,7 +35,7 @@ struct ImportedNetwork {
 // Throws an Error that names the operator, its node and place, and says what to do instead.
 [[nodiscard]] ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options = {});
 
-// The values of a weight as floats, in the order of the network's parameter; and back into the constant's order.
-[[nodiscard]] std::vector<float> weight_values(const ForeignGraph& graph, const ForeignWeight& weight);
+// Any type as floats, in row-major order.
+[[nodiscard]] std::vector<float> values_of(const ForeignTensor& tensor);
 
 }  // namespace tide

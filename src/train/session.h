@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cluster/lend.h"
+#include "data/dataset.h"
 #include "executor/device_loans.h"
 #include "executor/executor.h"
 #include "memory/spill_file.h"
@@ -18,7 +19,6 @@
 #include "planner/policy.h"
 #include "planner/ranks/link_share.h"
 #include "planner/vdnn/swaps.h"
-#include "train/dataset.h"
 #include "train/session_options.h"
 #include "train/trigger_tuning.h"
 

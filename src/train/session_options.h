@@ -8,9 +8,9 @@
 #include <string>
 
 #include "cluster/communicator.h"
+#include "data/dataset.h"
 #include "executor/executor.h"
 #include "planner/ranks/ranks.h"
-#include "train/dataset.h"
 #include "train/target.h"
 
 namespace tide {

@@ -79,6 +79,10 @@ struct Changed {
   void operator()(Shape& value) const { value = value.with_extent(1, value.extent(1) + 1); }
   void operator()(Window& value) const { ++value.pad_right; }
   void operator()(std::vector<std::int64_t>& value) const { value.push_back(1); }
+  template <NamedEnum Enum>
+  void operator()(Enum& value) const {
+    value = static_cast<Enum>(static_cast<int>(value) == 0 ? 1 : 0);
+  }
 };
 
 TEST_P(KindTest, TellsItsOptionsApart) {

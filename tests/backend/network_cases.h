@@ -77,7 +77,7 @@ inline std::vector<NetworkCase> fused_cases() {
   const auto consumed = [](Builder& net, Value y, bool thrice = false) {
     return thrice ? net.add({net.tanh(y), net.sigmoid(y), net.relu(y)}) : net.add({net.tanh(y), net.sigmoid(y)});
   };
-  const std::vector<std::pair<std::string, Body>> bodies{
+  std::vector<std::pair<std::string, Body>> bodies{
       {"relu", [=](Builder& net, Value x) { return net.relu(norm(net, x)); }},
       {"add", [=](Builder& net, Value x) { return joined(net, x); }},
       {"add_relu", [=](Builder& net, Value x) { return net.relu(joined(net, x)); }},
@@ -103,12 +103,27 @@ inline std::vector<NetworkCase> fused_cases() {
          return net.relu(net.sharing(first).batch_norm(second));
        }},
   };
+  for (const ActivationFunction function :
+       {ActivationFunction::clip, ActivationFunction::silu, ActivationFunction::hard_swish}) {
+    const std::string name(enum_name(function));
+    bodies.push_back({name, [=](Builder& net, Value x) { return net.activation(norm(net, x), function); }});
+    bodies.push_back({name + "_two_consumers",
+                      [=](Builder& net, Value x) { return consumed(net, net.activation(norm(net, x), function)); }});
+  }
+  bodies.push_back({"clip_between", [=](Builder& net, Value x) {
+                      return net.activation(norm(net, x), {ActivationFunction::clip, -0.25, 0.5});
+                    }});
+  bodies.push_back(
+      {"add_clip", [=](Builder& net, Value x) { return net.activation(joined(net, x), ActivationFunction::clip); }});
   std::vector<NetworkCase> cases;
   for (const auto& [name, body] : bodies)
     for (const std::int64_t channels : {1, 3, 7, 20, 32})
       cases.push_back({fmt::format("{}_{}", name, channels), 3, {1, channels, 6, 5}, body});
   cases.push_back({"large_add_relu_two_consumers", 3, {1, 24, 41, 43}, bodies[6].second});
   cases.push_back({"large_relu", 3, {1, 19, 41, 43}, bodies[0].second});
+  cases.push_back({"large_silu", 3, {1, 24, 41, 43}, [=](Builder& net, Value x) {
+                     return net.activation(norm(net, x), ActivationFunction::silu);
+                   }});
   return cases;
 }
 

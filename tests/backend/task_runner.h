@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -17,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/reference/interpreter.h"
 #include "base/bfloat16.h"
+#include "network/kind.h"
 #include "step/build.h"
 
 namespace tide::test {
@@ -78,6 +80,20 @@ inline std::vector<double> as_stored(DataType type, std::vector<double> values) 
   return values;
 }
 
+// Of losses that compare with numbers: their bits, of which few are set, so that they pass through a float.
+inline void fill_float_labels(const Step& step, std::mt19937& generator, std::vector<double>& labels) {
+  const auto bits_of = [](float value) { return static_cast<double>(std::bit_cast<std::int32_t>(value)); };
+  const std::int64_t per_sample = step.network->labels_per_sample();
+  for (const LossLabels& loss : loss_labels(*step.network)) {
+    const std::int64_t floats = loss.floats ? loss.count : loss.counted ? 1 : 0;
+    const std::int64_t first = loss.offset + loss.count - floats;
+    for (std::int64_t n = 0; n * per_sample < static_cast<std::int64_t>(labels.size()); ++n)
+      for (std::int64_t i = 0; i < floats; ++i)
+        labels[static_cast<std::size_t>(n * per_sample + first + i)] =
+            bits_of(loss.counted ? 1.25F : static_cast<float>(generator() % 65) / 64.0F);
+  }
+}
+
 // Random values for whatever a step reads before it has made it.
 inline void fill_inputs(const Step& step, ReferenceInterpreter& interpreter, unsigned seed = 1) {
   std::mt19937 generator(seed);
@@ -94,6 +110,7 @@ inline void fill_inputs(const Step& step, ReferenceInterpreter& interpreter, uns
       if (tensor.role == Role::running_variance || tensor.role == Role::second_moment) value = std::abs(value) + 0.1;
       if (tensor.role == Role::weight && tensor.tensor_class == TensorClass::parameter) value *= 0.5;
     }
+    if (tensor.type == DataType::i32) fill_float_labels(step, generator, values);
     interpreter.set(id, as_floats(values));
   }
 }

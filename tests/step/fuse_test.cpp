@@ -32,7 +32,7 @@ TEST(Fuse, TakesAdditionsAndRelusIntoBatchNorms) {
   for (const Layer& layer : after.layers) {
     if (layer.kind != LayerKind::batch_norm) continue;
     with_addition += layer.inputs.size() == 2 ? 1 : 0;
-    with_relu += layer.as<BatchNormOptions>().relu ? 1 : 0;
+    with_relu += layer.as<BatchNormOptions>().fused == FusedFunction::relu ? 1 : 0;
   }
   EXPECT_EQ(with_addition, 16);
   EXPECT_EQ(with_relu, 49);  // all but the four on the shortcuts
@@ -48,6 +48,34 @@ TEST(Fuse, LeavesWhatOthersReadAlone) {
   const Network after = fused(std::move(net).build());
   EXPECT_EQ(count(after, LayerKind::relu), 2);
   EXPECT_EQ(count(after, LayerKind::add), 1);
+}
+
+// Behind an addition only the result is kept, from which the slope of silu does not follow.
+TEST(Fuse, TakesOtherFunctionsIntoBatchNorms) {
+  Builder net("net");
+  Value x = net.convolution(net.input({1, 4, 6, 6}), {.channels = 4});
+  const auto function = [](ActivationFunction f) { return ActivationOptions::of(f); };
+  x = net.activation(net.batch_norm(x), {ActivationFunction::clip, -1, 2});
+  x = net.activation(net.batch_norm(x), function(ActivationFunction::silu));
+  x = net.activation(net.batch_norm(x), function(ActivationFunction::hard_swish));
+  const Value shortcut = net.activation(net.batch_norm(x), function(ActivationFunction::gelu));
+  x = net.activation(net.add({net.batch_norm(shortcut), shortcut}), function(ActivationFunction::silu));
+  x = net.activation(net.add({net.batch_norm(x), x}), function(ActivationFunction::clip));
+  net.softmax_cross_entropy(net.fully_connected(x, {.channels = 3}));
+  const Network after = fused(std::move(net).build());
+  std::vector<FusedFunction> found;
+  for (const Layer& layer : after.layers)
+    if (layer.kind == LayerKind::batch_norm) found.push_back(layer.as<BatchNormOptions>().fused);
+  EXPECT_EQ(found, (std::vector{FusedFunction::clip, FusedFunction::silu, FusedFunction::hard_swish,
+                                FusedFunction::none, FusedFunction::none, FusedFunction::clip}));
+  EXPECT_EQ(count(after, LayerKind::activation), 2);  // gelu, and silu behind the addition
+  EXPECT_EQ(count(after, LayerKind::add), 0);
+  for (const Layer& layer : after.layers)
+    if (layer.kind == LayerKind::batch_norm && layer.as<BatchNormOptions>().fused == FusedFunction::clip &&
+        layer.inputs.size() == 1) {
+      EXPECT_EQ(layer.as<BatchNormOptions>().fused_minimum, -1);
+      EXPECT_EQ(layer.as<BatchNormOptions>().fused_maximum, 2);
+    }
 }
 
 TEST(Fuse, LargeAdditionsStayApartWithinALimit) {

@@ -4,9 +4,12 @@
 // what a record lacks fails tests/backend/kinds_test.cpp by name.
 #pragma once
 
+#include "support/operators/along_axis.h"
+#include "support/operators/element_wise.h"
 #include "support/operators/ends.h"
 #include "support/operators/joins.h"
 #include "support/operators/normalization.h"
+#include "support/operators/places.h"
 #include "support/operators/pointwise.h"
 #include "support/operators/pools.h"
 #include "support/operators/weighted.h"

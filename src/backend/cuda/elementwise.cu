@@ -1,13 +1,9 @@
+#include "backend/cuda/elementwise.cuh"
 #include "backend/cuda/elementwise.h"
-#include "backend/cuda/launch_grid.cuh"
 #include "base/random.h"
 
 namespace tide::cuda {
 namespace {
-
-// Packs per thread: loaded together before the first is stored, so that loads overlap.
-constexpr int kUnroll = 4;
-constexpr std::int64_t kPerBlock = std::int64_t{kThreads} * kUnroll;
 
 struct Relu {
   // A NaN passes, so that it is seen.
@@ -34,50 +30,6 @@ struct Add {
 struct Multiply {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
-
-template <typename Type, typename Function>
-__global__ void unary_kernel(const Type* x, Type* y, std::int64_t count, Function function) {
-  constexpr int kWidth = kPackOf<Type>;
-  const std::int64_t packs = count / kWidth;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kPerBlock + threadIdx.x;
-  Raw<Type, kWidth> in[kUnroll];
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u)
-    if (const std::int64_t i = first + u * kThreads; i < packs) in[u] = Raw<Type, kWidth>::load(x + kWidth * i);
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u)
-    if (const std::int64_t i = first + u * kThreads; i < packs) {
-      Pack<kWidth> value = Pack<kWidth>::of(in[u]);
-      for (int k = 0; k < kWidth; ++k) value.v[k] = function(value.v[k]);
-      value.store(y + kWidth * i);
-    }
-  const std::int64_t rest = kWidth * packs + first;
-  if (first < count - kWidth * packs) put(y + rest, function(to_float(x[rest])));
-}
-
-template <typename Type, typename Function>
-__global__ void binary_kernel(const Type* a, const Type* b, Type* y, std::int64_t count, Function function) {
-  constexpr int kWidth = kPackOf<Type>;
-  const std::int64_t packs = count / kWidth;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kPerBlock + threadIdx.x;
-  Raw<Type, kWidth> left[kUnroll], right[kUnroll];
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u)
-    if (const std::int64_t i = first + u * kThreads; i < packs) {
-      left[u] = Raw<Type, kWidth>::load(a + kWidth * i);
-      right[u] = Raw<Type, kWidth>::load(b + kWidth * i);
-    }
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u)
-    if (const std::int64_t i = first + u * kThreads; i < packs) {
-      Pack<kWidth> value = Pack<kWidth>::of(left[u]);
-      const Pack<kWidth> other = Pack<kWidth>::of(right[u]);
-      for (int k = 0; k < kWidth; ++k) value.v[k] = function(value.v[k], other.v[k]);
-      value.store(y + kWidth * i);
-    }
-  const std::int64_t rest = kWidth * packs + first;
-  if (first < count - kWidth * packs) put(y + rest, function(to_float(a[rest]), to_float(b[rest])));
-}
 
 template <typename Type>
 __global__ void multiply_backward_kernel(const Type* a, const Type* b, const Type* dy, Type* da, Type* db,
@@ -159,33 +111,6 @@ __global__ void dropout_kernel(DropoutShape shape, const DeviceState* state, std
 }
 
 __global__ void store_state_kernel(DeviceState* state, DeviceState value) { *state = value; }
-
-// Blocks of a kernel that takes kUnroll packs a thread and then what is left of a pack.
-template <typename Type>
-unsigned pack_blocks(std::int64_t count) {
-  return blocks_for(count / kPackOf<Type> + kPackOf<Type>, kPerBlock);
-}
-
-template <typename Function>
-cudaError_t unary(cudaStream_t stream, Element element, const void* x, void* y, std::int64_t count, Function function) {
-  return with_element(element, [&](auto type) {
-    using Type = decltype(type);
-    unary_kernel<<<pack_blocks<Type>(count), kThreads, 0, stream>>>(static_cast<const Type*>(x), static_cast<Type*>(y),
-                                                                    count, function);
-    return cudaGetLastError();
-  });
-}
-
-template <typename Function>
-cudaError_t binary(cudaStream_t stream, Element element, const void* a, const void* b, void* y, std::int64_t count,
-                   Function function) {
-  return with_element(element, [&](auto type) {
-    using Type = decltype(type);
-    binary_kernel<<<pack_blocks<Type>(count), kThreads, 0, stream>>>(
-        static_cast<const Type*>(a), static_cast<const Type*>(b), static_cast<Type*>(y), count, function);
-    return cudaGetLastError();
-  });
-}
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "train/dataset.h"
+#include "data/dataset.h"
 
 #include <gtest/gtest.h>
 

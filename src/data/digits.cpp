@@ -1,7 +1,7 @@
 #include <cstring>
 
-#include "train/dataset.h"
-#include "train/embedded.h"
+#include "data/dataset.h"
+#include "data/embedded.h"
 
 namespace tide {
 namespace {

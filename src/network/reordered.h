@@ -1,0 +1,15 @@
+// Values between a network's order and that of somebody else's file.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "network/weight_name.h"
+
+namespace tide {
+
+// The array's values in the order of the parameter, and back. REQUIRES: as many values as the weight's extents have.
+[[nodiscard]] std::vector<float> to_parameter_order(const WeightName& weight, std::span<const float> array);
+[[nodiscard]] std::vector<float> to_array_order(const WeightName& weight, std::span<const float> parameter);
+
+}  // namespace tide
