@@ -46,6 +46,13 @@ std::uint32_t TaskView::random_stream() const {
   return static_cast<std::uint32_t>(stream >= 0 ? stream : static_cast<std::int64_t>(layer_id().index()));
 }
 
+TaskView::TrainedAt TaskView::trained_at(std::size_t nth) const {
+  const ParameterId id = tensor(read(Role::weight, nth)).parameter;
+  if (!id.valid()) return {};  // a share of several, all of which are trained alike (shards.cpp)
+  const Parameter& parameter = step_->network->parameters[id.index()];
+  return {parameter.rate, parameter.decay};
+}
+
 Shape TaskView::input(std::size_t index) const {
   return step_->network->shape(layer().inputs[index]).with_batch(samples());
 }

@@ -47,6 +47,12 @@ class TaskView {
   [[nodiscard]] const MemoryOrder& order(std::size_t position) const { return step_->order_of(operands_[position]); }
   [[nodiscard]] bool accumulates(std::size_t position) const { return adds(*step_, operands_[position]); }
 
+  // Of an update: how the n-th of its parameters is trained.
+  struct TrainedAt {
+    double rate = 1, decay = 1;  // factors (Parameter)
+  };
+  [[nodiscard]] TrainedAt trained_at(std::size_t nth) const;
+
   // Which samples of the batch it works on.
   [[nodiscard]] std::int64_t first_sample() const { return task().first_sample; }
   [[nodiscard]] std::int64_t samples() const { return samples_of(*step_, task()); }

@@ -1,5 +1,6 @@
 // tide train: trains a network within a budget.
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "network/adapt.h"
 #include "plan/plan_json.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -37,7 +39,8 @@ struct TrainArguments {
   std::int64_t warmup = Schedule{}.warmup_steps, step_every = Schedule{}.step_every;
   double step_factor = Schedule{}.step_factor;
   double label_smoothing = SoftmaxOptions{}.label_smoothing;
-  std::vector<std::string> freeze;
+  std::vector<std::string> freeze, rates;
+  bool decay_weights_only = false;
   std::string plan, save, resume;
   std::int64_t save_every = 0;
   RankArguments ranks;
@@ -60,33 +63,21 @@ Schedule schedule_of(const TrainArguments& arguments) {
   return schedule;
 }
 
-// The network with what the command line says about its layers.
-NetworkPtr adapt(const NetworkPtr& original, const TrainArguments& arguments) {
-  if (arguments.freeze.empty() && arguments.label_smoothing == 0) return original;
-  if (!(arguments.label_smoothing >= 0 && arguments.label_smoothing < 1))
-    throw Error("--label-smoothing {} is not in [0, 1)", arguments.label_smoothing);
-  auto network = std::make_shared<Network>(*original);
-  std::vector<bool> matched(arguments.freeze.size(), false);
-  for (Layer& layer : network->layers) {
-    if (layer.kind == LayerKind::softmax_cross_entropy) {
-      SoftmaxOptions options = layer.as<SoftmaxOptions>();
-      options.label_smoothing = arguments.label_smoothing;
-      layer.options = options;
-    }
-    for (std::size_t i = 0; i < arguments.freeze.size(); ++i) {
-      if (!layer.name.starts_with(arguments.freeze[i])) continue;
-      matched[i] = true;
-      layer.frozen = true;
-    }
+// What the command line says about the network's layers.
+AdaptOptions adapt_options(const TrainArguments& arguments) {
+  AdaptOptions options{.freeze = arguments.freeze,
+                       .decay_weights_only = arguments.decay_weights_only,
+                       .label_smoothing = arguments.label_smoothing};
+  for (const std::string& text : arguments.rates) {
+    const std::size_t equals = text.rfind('=');
+    double factor = 0;
+    const char* const end = text.data() + text.size();
+    if (equals == std::string::npos || std::from_chars(text.data() + equals + 1, end, factor).ptr != end ||
+        equals + 1 == text.size())
+      throw Error("--rate '{}' is not LAYER=FACTOR, as in --rate features=0.1", text);
+    options.rates.push_back({text.substr(0, equals), factor});
   }
-  for (std::size_t i = 0; i < matched.size(); ++i)
-    if (!matched[i])
-      throw Error("--freeze '{}' matches no layer of {}; see tide summary", arguments.freeze[i], original->name);
-  for (Parameter& parameter : network->parameters) parameter.frozen = true;
-  for (const Layer& layer : network->layers)
-    if (!layer.frozen)
-      for (const LayerParameter& used : layer.parameters) network->parameters[used.id.index()].frozen = false;
-  return network;
+  return options;
 }
 
 // By all ranks; the first one writes, with what the others have of the state.
@@ -319,6 +310,8 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"the optimizer", std::string(optimizer_name(o.kind))},
           {"the momentum", fmt::format("{}", o.momentum)},
           {"the weight decay", fmt::format("{}", o.weight_decay)},
+          {"what is trained how", fmt::format("{}; {}; {}", fmt::join(arguments.freeze, " "),
+                                              fmt::join(arguments.rates, " "), arguments.decay_weights_only)},
           {"the gradient clipping", fmt::format("{}", o.clip_norm)},
           {"the learning rate", fmt::format("{}", arguments.learning_rate)},
           {"the schedule", arguments.schedule},
@@ -357,7 +350,7 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
   arguments.step.threads = ranks.threads(given.step.threads);
   ranks.take_gpu(arguments.step.backend_name() == "cuda");
-  const NetworkPtr network = adapt(arguments.model.load(), arguments);
+  const NetworkPtr network = adapt(arguments.model.load(), adapt_options(arguments));
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
   const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
@@ -425,6 +418,9 @@ Command train_command(CLI::App& root) {
   app->add_option("--step-factor", arguments->step_factor, "Factor of each drop")->capture_default_str();
   app->add_option("--label-smoothing", arguments->label_smoothing, "Weight taken from the right class for all");
   app->add_option("--freeze", arguments->freeze, "Do not train layers whose name begins so (repeatable)");
+  app->add_option("--rate", arguments->rates,
+                  "LAYER=FACTOR: layers whose name begins so learn at so many times the rate (repeatable)");
+  app->add_flag("--decay-weights-only", arguments->decay_weights_only, "No weight decay of biases and normalizations");
   app->add_option("--plan", arguments->plan, "Follow this plan (tide plan --save) instead of planning");
   app->add_option("--save", arguments->save, "Write a checkpoint here at the end, or when interrupted");
   app->add_option("--save-every", arguments->save_every, "Write it every so many steps as well");

@@ -51,6 +51,8 @@ struct Parameter {
   Shape shape;
   std::int64_t fan_in = 1;  // for initialization
   bool frozen = false;      // true if every layer that uses it is frozen; statistics are never trained
+  // How it is trained (adapt.h): factors of the learning rate and of the weight decay.
+  double rate = 1, decay = 1;
 };
 
 }  // namespace tide

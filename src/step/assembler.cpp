@@ -49,6 +49,13 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& given) : net
   }
   if (options.ranks.shard != Shard::none && options.rules != Rules::minimal)
     throw Error("state is divided over ranks under the rules minimal");
+  if (options.ranks.shard != Shard::none)
+    for (const Parameter& parameter : network_->parameters)
+      if (parameter.rate != 1 || parameter.decay != 1)
+        throw Error(
+            "parameter '{}' is trained at a rate or decay of its own, which those of a shard cannot be; leave out "
+            "--shard, or --rate and --decay-weights-only",
+            parameter.name);
   if (options.ranks.shard != Shard::none && options.ranks.parts > 0 && options.optimizer.clip_norm > 0)
     throw Error("clipping sums over the shares of all ranks, which has no fixed order; clip without shards");
   if (options.ranks.bucket.count() < 1) throw Error("a bucket has at least 1 byte");

@@ -3,7 +3,7 @@
 
 namespace tide {
 
-Network make_alexnet(const ModelRequest& request) {
+Network make_alexnet(const ZooRequest& request) {
   Builder net(request.name);
   const auto convolution = [&net](Value x, int number, std::int64_t channels, const Window& window) {
     x = net.convolution(x, {.channels = channels, .window = window}, fmt::format("conv{}", number));

@@ -23,7 +23,7 @@ Value transition(Builder& net, Value x, const std::string& name) {
 
 }  // namespace
 
-Network make_densenet121(const ModelRequest& request) {
+Network make_densenet121(const ZooRequest& request) {
   constexpr std::array<int, 4> kBlocks = {6, 12, 24, 16};
   Builder net(request.name);
   Value x = net.input(request.sample, "data");

@@ -8,7 +8,7 @@
 
 namespace tide {
 
-Network make_fcn(const ModelRequest& request) {
+Network make_fcn(const ZooRequest& request) {
   if (request.sample.height() % 32 != 0 || request.sample.width() % 32 != 0)
     throw Error("{}: the sample {} is not a multiple of 32 high and wide; use for instance 3x224x224", request.name,
                 sample_text(request.sample));

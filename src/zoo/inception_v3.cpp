@@ -91,7 +91,7 @@ Value module_e(Builder& net, Value x, const char* name) {
 
 }  // namespace
 
-Network make_inception_v3(const ModelRequest& request) {
+Network make_inception_v3(const ZooRequest& request) {
   Builder net(request.name);
   const PoolOptions pool{.window = kThreeHalving};
   Value x = net.input(request.sample, "data");

@@ -84,7 +84,7 @@ Value module_c(Builder& net, Value x, const std::string& name) {
 
 }  // namespace
 
-Network make_inception_v4(const ModelRequest& request) {
+Network make_inception_v4(const ZooRequest& request) {
   Builder net(request.name);
   Value x = stem(net, net.input(request.sample, "data"));
   for (int i = 1; i <= 4; ++i) x = module_a(net, x, fmt::format("a{}", i));

@@ -5,7 +5,7 @@
 namespace tide {
 
 // LeNet as Caffe trains it on MNIST (Y. LeCun et al., 1998, with max pools and ReLU).
-Network make_lenet(const ModelRequest& request) {
+Network make_lenet(const ZooRequest& request) {
   Builder net(request.name);
   Value x = net.input(request.sample, "data");
   x = net.convolution(x, {.channels = 20, .window = Window::square(5)}, "conv1");
@@ -19,7 +19,7 @@ Network make_lenet(const ModelRequest& request) {
 }
 
 // For the 8x8 digits of the quickstart; reaches 98% within a few epochs.
-Network make_digits(const ModelRequest& request) {
+Network make_digits(const ZooRequest& request) {
   Builder net(request.name);
   const Window window = Window::square(3, 1, 1);
   Value x = net.input(request.sample, "data");

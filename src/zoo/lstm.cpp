@@ -71,7 +71,7 @@ class Unroller {
 
 }  // namespace
 
-Network make_lstm(const ModelRequest& request) {
+Network make_lstm(const ZooRequest& request) {
   const std::int64_t layers = request.numbers[0], hidden = request.numbers[1], steps = request.numbers[2];
   const Shape& sample = request.sample;
   if (layers < 1 || hidden < 1 || steps < 1 || layers > kMostUnits || steps > kMostUnits || layers * steps > kMostUnits)

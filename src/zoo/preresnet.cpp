@@ -14,7 +14,7 @@
 namespace tide {
 namespace {
 
-std::array<std::int64_t, 4> units_of(const ModelRequest& request) {
+std::array<std::int64_t, 4> units_of(const ZooRequest& request) {
   constexpr std::int64_t kSmallest = 4, kLargest = kMostUnits;
   const std::int64_t depth = request.numbers.front();
   const std::int64_t below = std::clamp(depth < 2 ? 0 : (depth - 2) / 3, kSmallest, kLargest);
@@ -44,7 +44,7 @@ Value unit(Builder& net, Value x, std::int64_t width, std::int64_t stride, bool 
 
 }  // namespace
 
-Network make_preresnet(const ModelRequest& request) {
+Network make_preresnet(const ZooRequest& request) {
   const std::array<std::int64_t, 4> units = units_of(request);
   Builder net(request.name);
   Value x = net.input(request.sample, "data");

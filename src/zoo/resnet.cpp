@@ -1,4 +1,5 @@
-// Residual networks (K. He et al., 2015), post-activation. In every add the main branch
+// Residual networks (K. He et al., 2015), post-activation; ResNeXt (S. Xie et al., 2017) and Wide ResNet
+// (S. Zagoruyko and N. Komodakis, 2016) of bottlenecks. In every add the main branch
 // comes first and the shortcut second.
 #include <algorithm>
 
@@ -12,6 +13,8 @@ struct ResidualOptions {
   bool bottleneck = true;
   bool stride_in_first = false;  // the original's; v1.5 has it in the 3x3
   std::int64_t pool_pad = 1;
+  std::int64_t wider = 1;   // so many times the channels within bottlenecks,
+  std::int64_t groups = 1;  // whose 3x3 has so many groups
 };
 
 Value main_branch(Builder& net, Value x, std::int64_t width, std::int64_t stride, const ResidualOptions& options,
@@ -22,8 +25,12 @@ Value main_branch(Builder& net, Value x, std::int64_t width, std::int64_t stride
     return convolution_norm(net, x, width, Window::square(3, 1, 1), name + ".conv2");
   }
   const std::int64_t first = options.stride_in_first ? stride : 1, second = options.stride_in_first ? 1 : stride;
-  x = convolution_norm_relu(net, x, width, Window::square(1, first), name + ".conv1");
-  x = convolution_norm_relu(net, x, width, Window::square(3, second, 1), name + ".conv2");
+  const std::int64_t inner = width * options.wider;
+  x = convolution_norm_relu(net, x, inner, Window::square(1, first), name + ".conv1");
+  x = net.convolution(
+      x, {.channels = inner, .window = Window::square(3, second, 1), .groups = options.groups, .bias = false},
+      name + ".conv2");
+  x = net.relu(net.batch_norm(x, {}, name + ".conv2.norm"), name + ".conv2.relu");
   return convolution_norm(net, x, width * 4, one, name + ".conv3");
 }
 
@@ -37,7 +44,7 @@ Value block(Builder& net, Value x, std::int64_t width, std::int64_t stride, cons
   return net.relu(net.add({branch, shortcut}, name + ".add"), name + ".relu");
 }
 
-Network make_residual(const ModelRequest& request, const std::vector<std::int64_t>& blocks,
+Network make_residual(const ZooRequest& request, const std::vector<std::int64_t>& blocks,
                       const ResidualOptions& options) {
   std::int64_t total = 0;
   for (const std::int64_t count : blocks) {
@@ -61,17 +68,20 @@ Network make_residual(const ModelRequest& request, const std::vector<std::int64_
 
 }  // namespace
 
-Network make_resnet18(const ModelRequest& request) {
-  return make_residual(request, {2, 2, 2, 2}, {.bottleneck = false});
+Network make_resnet18(const ZooRequest& request) { return make_residual(request, {2, 2, 2, 2}, {.bottleneck = false}); }
+
+Network make_resnet34(const ZooRequest& request) { return make_residual(request, {3, 4, 6, 3}, {.bottleneck = false}); }
+
+Network make_resnet(const ZooRequest& request) { return make_residual(request, request.numbers, {}); }
+
+// 32 groups of 4 channels in the first stage.
+Network make_resnext(const ZooRequest& request) {
+  return make_residual(request, request.numbers, {.wider = 2, .groups = 32});
 }
 
-Network make_resnet34(const ModelRequest& request) {
-  return make_residual(request, {3, 4, 6, 3}, {.bottleneck = false});
-}
+Network make_wide_resnet(const ZooRequest& request) { return make_residual(request, request.numbers, {.wider = 2}); }
 
-Network make_resnet(const ModelRequest& request) { return make_residual(request, request.numbers, {}); }
-
-Network make_superneurons_resnet(const ModelRequest& request) {
+Network make_superneurons_resnet(const ZooRequest& request) {
   return make_residual(request, request.numbers, {.stride_in_first = true, .pool_pad = 0});
 }
 

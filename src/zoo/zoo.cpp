@@ -16,7 +16,7 @@ struct Entry {
   std::string_view description;
   Shape sample;
   std::int64_t classes;
-  Network (*make)(const ModelRequest&);
+  Network (*make)(const ZooRequest&);
   std::vector<std::int64_t> numbers = {};  // of a model that is one of a family
   bool sample_per_step = false;            // times the last number
 };
@@ -37,10 +37,29 @@ std::vector<Entry> entries() {
       {"resnet101", "", "ResNet-101 v1.5", kSmall, 1000, make_resnet, {3, 4, 23, 3}},
       {"resnet152", "", "ResNet-152 v1.5", kSmall, 1000, make_resnet, {3, 8, 36, 3}},
       {"resnet", "A,B,C,D", "ResNet v1.5 with that many bottleneck blocks in its stages", kSmall, 1000, make_resnet},
+      {"resnext50", "", "ResNeXt-50 32x4d", kSmall, 1000, make_resnext, {3, 4, 6, 3}},
+      {"wide-resnet50", "", "Wide ResNet-50-2", kSmall, 1000, make_wide_resnet, {3, 4, 6, 3}},
       {"preresnet", "DEPTH", "pre-activation ResNet of depth 3 units + 2", kSmall, 1000, make_preresnet},
       {"inception-v3", "", "Inception-v3 without auxiliary head", kLarge, 1000, make_inception_v3},
       {"inception-v4", "", "Inception-v4", kLarge, 1000, make_inception_v4},
       {"densenet121", "", "DenseNet-121", kSmall, 1000, make_densenet121},
+      {"googlenet", "", "GoogLeNet with batch norms, without auxiliary heads", kSmall, 1000, make_googlenet},
+      {"squeezenet", "", "SqueezeNet 1.1", kSmall, 1000, make_squeezenet},
+      {"mobilenet-v2", "", "MobileNet-v2", kSmall, 1000, make_mobilenet_v2},
+      {"mobilenet-v3-large", "", "MobileNet-v3, large", kSmall, 1000, make_mobilenet_v3_large},
+      {"mobilenet-v3-small", "", "MobileNet-v3, small", kSmall, 1000, make_mobilenet_v3_small},
+      {"efficientnet-b0", "", "EfficientNet-B0", kSmall, 1000, make_efficientnet, {100, 100, 20}},
+      {"efficientnet-b1", "", "EfficientNet-B1", {1, 3, 240, 240}, 1000, make_efficientnet, {100, 110, 20}},
+      {"efficientnet-b2", "", "EfficientNet-B2", {1, 3, 288, 288}, 1000, make_efficientnet, {110, 120, 30}},
+      {"efficientnet-b3", "", "EfficientNet-B3", {1, 3, 300, 300}, 1000, make_efficientnet, {120, 140, 30}},
+      {"efficientnet-b4", "", "EfficientNet-B4", {1, 3, 380, 380}, 1000, make_efficientnet, {140, 180, 40}},
+      {"regnet-y-400mf", "", "RegNet-Y, 400 million products", kSmall, 1000, make_regnet_y_400mf},
+      {"regnet-y-800mf", "", "RegNet-Y, 800 million products", kSmall, 1000, make_regnet_y_800mf},
+      {"regnet-x-400mf", "", "RegNet-X, 400 million products", kSmall, 1000, make_regnet_x_400mf},
+      {"regnet-x-800mf", "", "RegNet-X, 800 million products", kSmall, 1000, make_regnet_x_800mf},
+      {"shufflenet-v2", "", "ShuffleNet-v2 of width 1", kSmall, 1000, make_shufflenet_v2},
+      {"deeplab-v3", "", "segmentation, DeepLab-v3 on ResNet-50", kSmall, 21, make_deeplab_v3},
+      {"unet", "", "segmentation, U-Net; height and width multiples of 16", {1, 3, 256, 256}, 2, make_unet},
       {"fcn", "", "segmentation, FCN-32s on VGG-16; height and width multiples of 32", kSmall, 21, make_fcn},
       {"lstm",
        "LAYERS,HIDDEN,STEPS",
@@ -131,7 +150,7 @@ Network make_model(std::string_view name, std::optional<Shape> sample) {
   });
   if (found == all.end()) throw_unknown(name, base, all);
 
-  ModelRequest request{std::string(name), found->sample, found->classes, found->numbers};
+  ZooRequest request{std::string(name), found->sample, found->classes, found->numbers};
   if (at != std::string_view::npos) request.classes = parse_number(name.substr(at + 1), name);
   if (with_numbers) {
     request.numbers = parse_numbers(body.substr(colon + 1), name);

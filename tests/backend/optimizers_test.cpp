@@ -9,6 +9,8 @@ namespace {
 struct OptimizerCase {
   std::string name;
   OptimizerOptions options;
+  bool own_rates = false;  // parameters have factors of their own for rate and decay,
+  bool together = false;   // and are updated by one task
   friend std::ostream& operator<<(std::ostream& out, const OptimizerCase& c) { return out << c.name; }
 };
 
@@ -48,16 +50,23 @@ struct Recurrence {
 
 class OptimizerTest : public testing::TestWithParam<OptimizerCase> {
  protected:
-  static Step make_step(const OptimizerOptions& options) {
+  static Step make_step(const OptimizerCase& entry) {
     Builder net("one layer");
     net.softmax_cross_entropy(net.convolution(net.input({1, 3, 5, 5}), {.channels = 5, .window = Window::square(3)}));
     StepOptions step = step_options(2);
-    step.optimizer = options;
-    return build_step(std::make_shared<const Network>(std::move(net).build()), step);
+    step.optimizer = entry.options;
+    step.fuse = entry.together;
+    Network network = std::move(net).build();
+    for (std::size_t p = 0; entry.own_rates && p < network.parameters.size(); ++p) {
+      network.parameters[p].rate = p == 0 ? 0.25 : 3;
+      network.parameters[p].decay = p == 0 ? 2 : 0;
+    }
+    return build_step(std::make_shared<const Network>(std::move(network)), step);
   }
 
-  static void check(Backend& backend, const OptimizerOptions& options) {
-    Step built = make_step(options);
+  static void check(Backend& backend, const OptimizerCase& entry) {
+    const OptimizerOptions& options = entry.options;
+    Step built = make_step(entry);
     backend.annotate(built);
     const auto step = std::make_shared<const Step>(std::move(built));
     ReferenceInterpreter values(step);  // holds what the backend made, step after step
@@ -90,16 +99,26 @@ class OptimizerTest : public testing::TestWithParam<OptimizerCase> {
         if (kind != TaskKind::update) continue;
         const double clip =
             options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (std::sqrt(squares) + 1e-6)) : 1.0;
-        const std::vector<double> gradient = values.get(operands[0].tensor);
-        const TensorId weight = operands[options.clip_norm > 0 ? 2 : 1].tensor;
-        std::vector<Recurrence>& numbers = expected[step->tensor(weight).storage.index()];
-        std::vector<double> wanted;
-        for (std::size_t i = 0; i < numbers.size(); ++i) {
-          numbers[i].update(options, clip * gradient[i], state.learning_rate, count);
-          wanted.push_back(numbers[i].weight);
+        std::vector<TensorId> gradients, weights;
+        for (const Operand& operand : operands) {
+          if (operand.role == Role::gradient) gradients.push_back(operand.tensor);
+          if (operand.role == Role::weight && operand.access == Access::read) weights.push_back(operand.tensor);
         }
-        const TensorId exit = step->storage(step->tensor(weight).storage).exit;
-        EXPECT_LE(relative_error(values.get(exit), wanted), 3e-6) << task_name(*step, TaskId(t)) << " " << count;
+        ASSERT_EQ(gradients.size(), weights.size());
+        for (std::size_t p = 0; p < weights.size(); ++p) {
+          const std::vector<double> gradient = values.get(gradients[p]);
+          const Parameter& parameter = step->network->parameters[step->tensor(weights[p]).parameter.index()];
+          OptimizerOptions own = options;
+          own.weight_decay *= parameter.decay;
+          std::vector<Recurrence>& numbers = expected[step->tensor(weights[p]).storage.index()];
+          std::vector<double> wanted;
+          for (std::size_t i = 0; i < numbers.size(); ++i) {
+            numbers[i].update(own, clip * gradient[i], state.learning_rate * parameter.rate, count);
+            wanted.push_back(numbers[i].weight);
+          }
+          const TensorId exit = step->storage(step->tensor(weights[p]).storage).exit;
+          EXPECT_LE(relative_error(values.get(exit), wanted), 3e-6) << task_name(*step, TaskId(t)) << " " << count;
+        }
       }
       values.carry_over();
     }
@@ -108,13 +127,13 @@ class OptimizerTest : public testing::TestWithParam<OptimizerCase> {
 
 TEST_P(OptimizerTest, OfReferenceFollowsPyTorch) {
   const auto backend = make_backend("reference");
-  check(*backend, GetParam().options);
+  check(*backend, GetParam());
 }
 
 TEST_P(OptimizerTest, OfTestedBackendFollowsPyTorch) {
   const auto backend = tested_backend(1);
   if (backend == nullptr) GTEST_SKIP() << no_backend();
-  check(*backend, GetParam().options);
+  check(*backend, GetParam());
 }
 
 std::vector<OptimizerCase> optimizer_cases() {
@@ -129,7 +148,12 @@ std::vector<OptimizerCase> optimizer_cases() {
           {"adam", optimizer(OptimizerKind::adam)},
           {"adam_decay", optimizer(OptimizerKind::adam, 0.1)},
           {"adamw", optimizer(OptimizerKind::adamw, 0.1)},
-          {"adamw_clipped", optimizer(OptimizerKind::adamw, 0.1, 0.05)}};
+          {"adamw_clipped", optimizer(OptimizerKind::adamw, 0.1, 0.05)},
+          {"sgd_own_rates", optimizer(OptimizerKind::sgd, 0.1), true},
+          {"momentum_own_rates", optimizer(OptimizerKind::momentum, 0.1), true, true},
+          {"adam_own_rates", optimizer(OptimizerKind::adam, 0.1), true},
+          {"adamw_own_rates", optimizer(OptimizerKind::adamw, 0.1), true, true},
+          {"momentum_together", optimizer(OptimizerKind::momentum, 0.1, 0.05), false, true}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, OptimizerTest, testing::ValuesIn(optimizer_cases()),

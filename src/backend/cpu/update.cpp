@@ -70,13 +70,14 @@ TIDE_CLONES double sum_of_squares(const float* x, Index count) {
   return sum;
 }
 
-Rates rates_of(const OptimizerOptions& options, const StepState& state, double clip) {
+Rates rates_of(const OptimizerOptions& options, const StepState& state, const TaskView::TrainedAt& at, double clip) {
+  const double rate = state.learning_rate * at.rate, decay = options.weight_decay * at.decay;
   const bool decoupled = options.kind == OptimizerKind::adamw;
   const auto count = static_cast<double>(state.update_count);
   Rates r{};
-  r.rate = static_cast<float>(state.learning_rate);
+  r.rate = static_cast<float>(rate);
   r.clip = static_cast<float>(clip);
-  r.decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay);
+  r.decay = decoupled ? 0.0F : static_cast<float>(decay);
   const bool nesterov = options.kind == OptimizerKind::nesterov;
   r.momentum = static_cast<float>(options.momentum);
   r.of_gradient = nesterov ? 1.0F : 0.0F;
@@ -86,8 +87,8 @@ Rates rates_of(const OptimizerOptions& options, const StepState& state, double c
   r.beta2 = static_cast<float>(options.beta2);
   r.rest2 = static_cast<float>(1 - options.beta2);
   r.epsilon = static_cast<float>(options.epsilon);
-  r.shrink = decoupled ? static_cast<float>(1 - state.learning_rate * options.weight_decay) : 1.0F;
-  r.step = static_cast<float>(state.learning_rate / (1 - std::pow(options.beta1, count)));
+  r.shrink = decoupled ? static_cast<float>(1 - rate * decay) : 1.0F;
+  r.step = static_cast<float>(rate / (1 - std::pow(options.beta1, count)));
   r.deviation_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, count)));
   return r;
 }
@@ -104,6 +105,7 @@ Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
     std::size_t gradient, weight, new_weight;
     std::optional<std::size_t> first, second, new_first, new_second;
     Index count;
+    TaskView::TrainedAt at;
   };
   std::vector<Positions> parameters;
   for (std::size_t nth = 0; nth < view.all_read(Role::gradient).size(); ++nth) {
@@ -111,7 +113,7 @@ Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
     parameters.push_back({view.read(Role::gradient, nth), weight, view.written(Role::weight, nth),
                           view.find_read(Role::first_moment, nth), view.find_read(Role::second_moment, nth),
                           view.find_written(Role::first_moment, nth), view.find_written(Role::second_moment, nth),
-                          stored_floats(view, weight)});
+                          stored_floats(view, weight), view.trained_at(nth)});
   }
   const OptimizerOptions options = view.step().options.optimizer;
   const auto norm = view.find_read(Role::norm);
@@ -122,10 +124,10 @@ Recipe update_recipe(const TaskView& view, const ContextPtr& context) {
     if (norm)
       clip =
           std::min(1.0, options.clip_norm / (std::sqrt(static_cast<double>(*input_of<float>(launch, *norm))) + 1e-6));
-    const Rates rates = rates_of(options, *launch.state, clip);
     const auto old = [&](auto position) { return position ? input_of<float>(launch, *position) : nullptr; };
     const auto made = [&](auto position) { return position ? output_of<float>(launch, *position) : nullptr; };
     for (const Positions& p : parameters) {
+      const Rates rates = rates_of(options, *launch.state, p.at, clip);
       const Arrays arrays{input_of<float>(launch, p.gradient),
                           input_of<float>(launch, p.weight),
                           old(p.first),

@@ -16,16 +16,18 @@ struct Rates {
 };
 
 // Made by one thread of each block: powers in double precision are slow.
-__device__ Rates rates_of(const UpdateOptions& o, const DeviceState& state, const float* norm) {
+__device__ Rates rates_of(const UpdateOptions& o, const DeviceState& state, const float* norm,
+                          const UpdateArrays& arrays) {
+  const double rate = state.learning_rate * arrays.rate, decay = o.weight_decay * arrays.decay;
   const auto count = static_cast<double>(state.update_count);
   Rates r{};
-  r.rate = static_cast<float>(state.learning_rate);
+  r.rate = static_cast<float>(rate);
   r.clip = 1.0F;
   if (norm != nullptr) {
     const double clip = o.clip_norm / (sqrt(static_cast<double>(*norm)) + 1e-6);
     r.clip = clip > 1 ? 1.0F : static_cast<float>(clip);  // a NaN passes
   }
-  r.decay = o.decoupled ? 0.0F : static_cast<float>(o.weight_decay);
+  r.decay = o.decoupled ? 0.0F : static_cast<float>(decay);
   r.momentum = static_cast<float>(o.momentum);
   r.of_gradient = o.nesterov ? 1.0F : 0.0F;
   r.of_velocity = o.nesterov ? r.momentum : 1.0F;
@@ -35,8 +37,8 @@ __device__ Rates rates_of(const UpdateOptions& o, const DeviceState& state, cons
   r.beta2 = static_cast<float>(o.beta2);
   r.rest2 = static_cast<float>(1 - o.beta2);
   r.epsilon = static_cast<float>(o.epsilon);
-  r.shrink = o.decoupled ? static_cast<float>(1 - state.learning_rate * o.weight_decay) : 1.0F;
-  r.step = static_cast<float>(state.learning_rate / (1 - pow(o.beta1, count)));
+  r.shrink = o.decoupled ? static_cast<float>(1 - rate * decay) : 1.0F;
+  r.step = static_cast<float>(rate / (1 - pow(o.beta1, count)));
   r.deviation_scale = static_cast<float>(1 / sqrt(1 - pow(o.beta2, count)));
   return r;
 }
@@ -72,7 +74,7 @@ template <UpdateRule rule>
 __device__ void update_all(const UpdateOptions& options, const DeviceState* state, const float* norm,
                            const UpdateArrays& arrays, std::int64_t count) {
   __shared__ Rates rates;
-  if (threadIdx.x == 0) rates = rates_of(options, *state, norm);
+  if (threadIdx.x == 0) rates = rates_of(options, *state, norm, arrays);
   __syncthreads();
   const Rates r = rates;
   const std::int64_t packs = count / 4, stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;

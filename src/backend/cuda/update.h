@@ -22,13 +22,14 @@ struct UpdateOptions {
 struct UpdateArrays {
   const float *gradient, *weight, *first, *second;
   float *new_weight, *new_first, *new_second;
+  float rate, decay;  // factors of the learning rate and of the weight decay
 };
 // norm: null without clipping.
 [[nodiscard]] cudaError_t launch_update(cudaStream_t stream, const UpdateOptions& options, const DeviceState* state,
                                         const float* norm, const UpdateArrays& arrays, std::int64_t count);
 
 // Several parameters at once, all of them with the launch: they fit the 4 KiB that one may have.
-inline constexpr int kUpdatesPerLaunch = 64;
+inline constexpr int kUpdatesPerLaunch = 56;
 struct UpdateGroup {
   UpdateArrays arrays[kUpdatesPerLaunch];
   std::int32_t counts[kUpdatesPerLaunch];

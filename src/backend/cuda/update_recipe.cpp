@@ -34,22 +34,20 @@ struct UpdatedParameter {
         second(view.find_read(Role::second_moment, nth)),
         new_first(view.find_written(Role::first_moment, nth)),
         new_second(view.find_written(Role::second_moment, nth)),
-        count(stored_floats(view, weight)) {}
+        count(stored_floats(view, weight)),
+        at(view.trained_at(nth)) {}
 
   [[nodiscard]] UpdateArrays arrays(const Launch& launch) const {
-    const auto at = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
-    return {input_of(launch, gradient),
-            input_of(launch, weight),
-            at(first),
-            at(second),
-            output_of(launch, new_weight),
-            at(new_first),
-            at(new_second)};
+    const auto place = [&](auto position) { return position ? output_of(launch, *position) : nullptr; };
+    return {input_of(launch, gradient),    input_of(launch, weight), place(first),      place(second),
+            output_of(launch, new_weight), place(new_first),         place(new_second), static_cast<float>(at.rate),
+            static_cast<float>(at.decay)};
   }
 
   std::size_t gradient, weight, new_weight;
   std::optional<std::size_t> first, second, new_first, new_second;
   std::int64_t count;
+  TaskView::TrainedAt at;
 };
 
 }  // namespace

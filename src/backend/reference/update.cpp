@@ -15,8 +15,10 @@ void run_norm(const ReferenceTask& task) {
 namespace {
 
 void update_one(const ReferenceTask& task, std::size_t nth) {
-  const OptimizerOptions& options = task.view.step().options.optimizer;
-  const double rate = task.state.learning_rate;
+  const TaskView::TrainedAt at = task.view.trained_at(nth);
+  OptimizerOptions options = task.view.step().options.optimizer;
+  options.weight_decay *= at.decay;
+  const double rate = task.state.learning_rate * at.rate;
   const auto count = static_cast<double>(task.state.update_count);
   const bool has_norm = task.view.find_read(Role::norm).has_value();
   const double clip = has_norm ? std::min(1.0, options.clip_norm / (std::sqrt(task.in(Role::norm)[0]) + 1e-6)) : 1.0;
