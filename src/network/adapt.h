@@ -10,7 +10,7 @@
 namespace tide {
 
 struct AdaptOptions {
-  std::vector<std::string> freeze;  // layers whose names begin so are not trained
+  std::vector<std::string> freeze = {};  // layers whose names begin so are not trained
   struct Rate {
     std::string layers;  // whose names begin so; of several that fit, the longest counts
     double factor = 1;   // of the learning rate
