@@ -23,7 +23,13 @@ constexpr Random4 philox(Random4 counter, std::uint32_t key0, std::uint32_t key1
 }
 
 // What the numbers are for; keeps streams apart.
-enum class RandomUse : std::uint32_t { dropout = 1, initialization = 2, shuffle = 3, synthetic_data = 4 };
+enum class RandomUse : std::uint32_t {
+  dropout = 1,
+  initialization = 2,
+  shuffle = 3,
+  synthetic_data = 4,
+  augmentation = 5
+};
 
 // Four numbers, numbers 4*block .. 4*block+3 of the stream (seed, use, a, b, c). For
 // dropout: a = step, b = layer, c = global sample index, numbers = elements of the sample

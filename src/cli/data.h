@@ -2,9 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "cli/defaults.h"
-#include "data/dataset.h"
+#include "data/open.h"
 #include "network/network.h"
 
 namespace tide {
@@ -14,10 +15,23 @@ struct DataArguments {
   double validation = kValidationFraction;
   std::int64_t synthetic_size = 0;
   std::uint64_t seed = defaults().seed;
+  // Of images.
+  std::string crop, on_bad_file = "refuse";
+  std::optional<bool> flip;
+  bool plain = false;
+  double jitter = 0, mixup = 0, resize = 0;
+  std::vector<double> mean, deviation;
+  int workers = 0;
+
   void add_to(CLI::App& app);
   // Split into a training and a held-out part. Throws an Error where the network's input,
   // classes or labels are not the data's.
   [[nodiscard]] Split load(const Network& network, std::int64_t batch) const;
+  // How an image by itself is read for the network.
+  [[nodiscard]] ImageOptions one_image(const Network& network) const;
+
+ private:
+  [[nodiscard]] DataRequest request(const Network& network, std::int64_t batch) const;
 };
 
 }  // namespace tide

@@ -67,7 +67,8 @@ Schedule schedule_of(const TrainArguments& arguments) {
 AdaptOptions adapt_options(const TrainArguments& arguments) {
   AdaptOptions options{.freeze = arguments.freeze,
                        .decay_weights_only = arguments.decay_weights_only,
-                       .label_smoothing = arguments.label_smoothing};
+                       .label_smoothing = arguments.label_smoothing,
+                       .soft_labels = arguments.data.mixup > 0};
   for (const std::string& text : arguments.rates) {
     const std::size_t equals = text.rfind('=');
     double factor = 0;
@@ -350,9 +351,10 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
   arguments.step.threads = ranks.threads(given.step.threads);
   ranks.take_gpu(arguments.step.backend_name() == "cuda");
-  const NetworkPtr network = adapt(arguments.model.load(), adapt_options(arguments));
+  NetworkPtr network = adapt(arguments.model.load(), adapt_options(arguments));
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
+  if (data.train->has_gaps()) network = adapt(network, {.gaps_in_labels = true});
   const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
                                 schedule_of(arguments)};
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);

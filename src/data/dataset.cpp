@@ -56,10 +56,22 @@ class Subset final : public Dataset {
   [[nodiscard]] std::int64_t classes() const override { return whole_->classes(); }
   [[nodiscard]] std::int64_t labels_per_sample() const override { return whole_->labels_per_sample(); }
   void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const override {
-    whole_->read(indices_[static_cast<std::size_t>(index)], values, labels);
+    whole_->read(of_whole(index), values, labels);
   }
+  [[nodiscard]] bool varies() const override { return whole_->varies(); }
+  [[nodiscard]] bool has_gaps() const override { return whole_->has_gaps(); }
+  void expect(std::vector<std::int64_t> indices) const override {
+    for (std::int64_t& index : indices) index = of_whole(index);
+    whole_->expect(std::move(indices));
+  }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return whole_->class_names(); }
 
  private:
+  [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {
+    const std::int64_t pass = index / size();
+    return indices_[static_cast<std::size_t>(index % size())] + pass * whole_->size();
+  }
+
   DatasetPtr whole_;
   std::vector<std::int64_t> indices_;
   std::string name_;
@@ -73,18 +85,21 @@ DatasetPtr subset(DatasetPtr whole, std::vector<std::int64_t> indices, std::stri
   return std::make_shared<Subset>(std::move(whole), std::move(indices), std::move(name));
 }
 
-Split split(const DatasetPtr& whole, double validation_fraction, std::uint64_t seed) {
+SplitIndices split_indices(std::int64_t size, double validation_fraction, std::uint64_t seed) {
   if (!(validation_fraction >= 0 && validation_fraction < 1))
     throw Error("a validation split of {} is not possible; it is a fraction from 0 up to, but not including, 1",
                 validation_fraction);
   // Epoch numbers count from 0, so this order is never one of theirs.
-  std::vector<std::int64_t> order = shuffled(whole->size(), seed, ~std::uint64_t{0});
-  const auto held_out = std::llround(validation_fraction * static_cast<double>(whole->size()));
-  if (held_out == 0) return {subset(whole, std::move(order), whole->name()), nullptr};
-  const std::vector<std::int64_t> validation(order.begin(), order.begin() + held_out);
-  order.erase(order.begin(), order.begin() + held_out);
-  return {subset(whole, std::move(order), whole->name() + " (training part)"),
-          subset(whole, validation, whole->name() + " (held-out part)")};
+  std::vector<std::int64_t> order = shuffled(size, seed, ~std::uint64_t{0});
+  const auto held_out = std::llround(validation_fraction * static_cast<double>(size));
+  return {{order.begin() + held_out, order.end()}, {order.begin(), order.begin() + held_out}};
+}
+
+Split split(const DatasetPtr& whole, double validation_fraction, std::uint64_t seed) {
+  SplitIndices parts = split_indices(whole->size(), validation_fraction, seed);
+  if (parts.validation.empty()) return {subset(whole, std::move(parts.train), whole->name()), nullptr};
+  return {subset(whole, std::move(parts.train), whole->name() + " (training part)"),
+          subset(whole, std::move(parts.validation), whole->name() + " (held-out part)")};
 }
 
 std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::uint64_t epoch) {

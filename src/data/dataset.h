@@ -19,8 +19,17 @@ class Dataset {
   [[nodiscard]] virtual Shape sample() const = 0;  // batch 1
   [[nodiscard]] virtual std::int64_t classes() const = 0;
   [[nodiscard]] virtual std::int64_t labels_per_sample() const = 0;
-  // May be called from several threads at once.
+  // May be called from several threads at once. `labels` may have a place more than labels_per_sample(), for others.
   virtual void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const = 0;
+
+  // Whether a sample differs from pass to pass over the data. read() then takes index + pass * size().
+  [[nodiscard]] virtual bool varies() const { return false; }
+  // Whether labels may be none of the classes, as of pixels that nobody has looked at.
+  [[nodiscard]] virtual bool has_gaps() const { return false; }
+  // What will be read next, in this order, for those who read ahead. Others do not care.
+  virtual void expect(std::vector<std::int64_t> /*indices*/) const {}
+  // By class; empty where they have none.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
 };
 
 // Of all that is random, where nobody names another.
@@ -52,6 +61,12 @@ struct Split {
 inline constexpr double kValidationFraction = 0.2;
 [[nodiscard]] Split split(const DatasetPtr& whole, double validation_fraction = kValidationFraction,
                           std::uint64_t seed = kSeed);
+
+// The same split as numbers of samples.
+struct SplitIndices {
+  std::vector<std::int64_t> train, validation;
+};
+[[nodiscard]] SplitIndices split_indices(std::int64_t size, double validation_fraction, std::uint64_t seed);
 
 // 0..size-1 in an order that depends on seed and epoch alone.
 [[nodiscard]] std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::uint64_t epoch);

@@ -48,6 +48,7 @@ void set_losses(Network& network, const AdaptOptions& adapted) {
     SoftmaxOptions options = layer.as<SoftmaxOptions>();
     if (adapted.label_smoothing > 0) options.label_smoothing = adapted.label_smoothing;
     if (adapted.soft_labels) options.soft = true;
+    if (adapted.gaps_in_labels) options.counted = true;
     layer.options = options;
   }
 }

@@ -19,6 +19,7 @@ struct AdaptOptions {
   bool decay_weights_only = false;  // biases, and scales and shifts of normalizations, have no weight decay
   double label_smoothing = 0;       // of every softmax_cross_entropy, where it is above 0
   bool soft_labels = false;         // of every softmax_cross_entropy: labels are the probabilities of all classes
+  bool gaps_in_labels = false;      // of every softmax_cross_entropy: labels that are no class do not count
 };
 
 // Throws an Error where a name fits no layer, quoting it.

@@ -90,6 +90,13 @@ std::int64_t Network::labels_per_sample() const {
   return end;
 }
 
+std::int64_t Network::labels_of_data() const {
+  std::int64_t end = 0;
+  for (const LossLabels& labels : loss_labels(*this))
+    end = std::max(end, checked_add(labels.offset, labels.count - (labels.counted ? 1 : 0)));
+  return end;
+}
+
 bool Network::has_loss() const {
   return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return is_loss(layer); });
 }

@@ -24,6 +24,8 @@ struct Network {
   [[nodiscard]] std::int64_t parameter_count() const;
   // Labels that one sample carries, over all its loss layers; 0 without a loss.
   [[nodiscard]] std::int64_t labels_per_sample() const;
+  // Those that data gives; behind them is what the host fills in (LossLabels::counted).
+  [[nodiscard]] std::int64_t labels_of_data() const;
   [[nodiscard]] bool has_loss() const;
   // Classes of the (first) loss layer; 0 without one.
   [[nodiscard]] std::int64_t classes() const;

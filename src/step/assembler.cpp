@@ -104,6 +104,7 @@ StepAssembler::StepAssembler(NetworkPtr network, const StepOptions& given) : net
     }
   }
   step_.ordered_tasks = static_cast<std::uint32_t>(step_.tasks.size());
+  if (options.keep_results) keep_results();
   make_replays();
 }
 

@@ -93,6 +93,8 @@ class StepAssembler {
   void allow_in_place(Role source, Role target);
   // Declares the results of the newest task that share an operand's storage already.
   void declare_in_place();
+  // In results.cpp: what losses, or the last layers of a network without one, answer outlasts the step.
+  void keep_results();
   void make_persistent_tensors();
   void make_chunks();
   void make_persistent_gradients();

@@ -206,6 +206,8 @@ struct StepOptions {
   // (see passes.cpp). Whole steps only; nothing is fused then.
   std::int64_t sub_batch = 0;
   RankOptions ranks = {};
+  // Forward only: what the network answers is persistent, so that the host can read it behind the step (results.cpp).
+  bool keep_results = false;
 };
 
 struct Step {
@@ -226,6 +228,7 @@ struct Step {
   std::vector<std::vector<Algorithm>> algorithm_sets;  // set 0: {"default", no workspace}
   std::int32_t layer_steps = 0;                        // N: tasks of layer k have step k or 2N+1-k
   std::string backend;                                 // name and version of what annotated the step
+  std::vector<TensorId> results;                       // that are kept, in the order of their layers
 
   [[nodiscard]] const Task& task(TaskId id) const { return tasks[id.index()]; }
   [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[id.index()]; }

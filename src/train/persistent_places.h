@@ -8,10 +8,10 @@
 
 namespace tide {
 
-// What lasts, which not all that persists does: gradients of rounds, metrics.
+// What lasts, which not all that persists does: gradients of rounds, metrics, results.
 [[nodiscard]] inline bool lasts(const Storage& storage) {
   return storage.persistent && storage.tensor_class != TensorClass::parameter_gradient &&
-         storage.tensor_class != TensorClass::metric;
+         storage.tensor_class != TensorClass::metric && storage.tensor_class != TensorClass::activation;
 }
 
 // Where a plan keeps what lasts, in table order. All variants must agree on it: they

@@ -265,9 +265,9 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   if (static_cast<std::int64_t>(samples.size()) != variant.batch)
     throw Error("a step of batch {} was given {} samples", variant.batch, samples.size());
   if (data.sample().with_batch(variant.batch) != network_->input_sample().with_batch(variant.batch) ||
-      data.labels_per_sample() != network_->labels_per_sample())
+      data.labels_per_sample() != network_->labels_of_data())
     throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
-                sample_text(network_->input_sample()), network_->labels_per_sample(), data.name(),
+                sample_text(network_->input_sample()), network_->labels_of_data(), data.name(),
                 sample_text(data.sample()), data.labels_per_sample());
   const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
   planned.loaded_data = nullptr;
@@ -302,12 +302,16 @@ void Session::load(Planned& planned, const Dataset& data, std::span<const std::i
   };
   // Beside a device of its own all cores are free for reading; small batches are not worth it.
   constexpr std::size_t kWorthIt = 1 << 20;
-  if (!planned.executor->is_recorded() || input.size() < kWorthIt) return read(0, batch);
+  if (!planned.executor->is_recorded() || input.size() < kWorthIt) {
+    read(0, batch);
+    return count_labels(*network_, labels, static_cast<std::int64_t>(batch));
+  }
   const std::size_t readers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch);
   std::vector<std::thread> threads;
   for (std::size_t r = 1; r < readers; ++r) threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
   read(0, batch / readers);
   for (std::thread& thread : threads) thread.join();
+  count_labels(*network_, labels, static_cast<std::int64_t>(batch));
 }
 
 std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch,
@@ -321,7 +325,21 @@ std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::
   return variants;
 }
 
-Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
+std::vector<NamedTensor> Session::results(const StepVariant& variant) const {
+  const Executor& executor = *find(variant).executor;
+  const Step& step = executor.step();
+  std::vector<NamedTensor> read;
+  for (const TensorId id : step.results) {
+    const Tensor& tensor = step.tensor(id);
+    NamedTensor result{step.network->layer(tensor.layer).name, tensor.shape, {}};
+    result.values.resize(static_cast<std::size_t>(tensor.shape.elements()));
+    executor.read(id, result.values);
+    read.push_back(std::move(result));
+  }
+  return read;
+}
+
+Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch, const AnswerObserver& observer) {
   share_statistics();
   const std::int64_t global = checked_multiply(batch, ranks().count());
   std::vector<SampleRange> runs;
@@ -336,10 +354,15 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch) {
   const std::int64_t idle = idle_steps(static_cast<std::int64_t>(runs.size()));
   std::array<double, 3> sums{};  // of losses, correct and all answers
   std::vector<std::int64_t> samples;
+  for (const SampleRange& range : runs)
+    for (std::int64_t i = 0; i < range.count; ++i) samples.push_back(range.first + i);
+  data.expect(samples);
   for (const SampleRange& range : runs) {
     samples.resize(static_cast<std::size_t>(range.count));
     std::iota(samples.begin(), samples.end(), range.first);
-    const Executor::Metric metric = run({range.count, false}, data, samples, 0);
+    const StepVariant variant{range.count, false};
+    const Executor::Metric metric = run(variant, data, samples, 0);
+    if (observer) observer({samples, results(variant), find(variant).executor->labels()});
     sums[0] += metric.loss * static_cast<double>(range.count);
     sums[1] += metric.correct;
     sums[2] += metric.answers;

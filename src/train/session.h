@@ -2,6 +2,7 @@
 // on them (training, evaluation, a smaller last batch), each planned within the budget.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -59,7 +60,17 @@ class Session {
   struct Evaluation {
     double loss = 0, accuracy = 0;
   };
-  Evaluation evaluate(const Dataset& data, std::int64_t batch);
+  // What the network answered to a piece of it: one result for each loss, or for each last layer.
+  struct Answers {
+    std::span<const std::int64_t> samples;
+    std::vector<NamedTensor> results;  // by layer
+    std::span<const std::int32_t> labels;
+  };
+  using AnswerObserver = std::function<void(const Answers&)>;
+  // `observer`, where there is one, is told of all of them. REQUIRES: SessionOptions::keep_results then.
+  Evaluation evaluate(const Dataset& data, std::int64_t batch, const AnswerObserver& observer = {});
+  // What the last run of this variant answered. REQUIRES: it is forward only, and SessionOptions::keep_results.
+  [[nodiscard]] std::vector<NamedTensor> results(const StepVariant& variant) const;
   // The variants that evaluate() needs on a rank.
   [[nodiscard]] static std::vector<StepVariant> evaluation_variants(const Dataset& data, std::int64_t batch,
                                                                     const RankSettings& ranks = {});

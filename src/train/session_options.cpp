@@ -14,7 +14,8 @@ StepOptions step_options(const StepVariant& variant, const SessionOptions& optio
                     .bucket = options.ranks.bucket,
                     .parts = variant.training ? options.ranks.parts() : 0,
                     .shard = options.ranks.shard,
-                    .least_to_shard = options.ranks.least_to_shard}};
+                    .least_to_shard = options.ranks.least_to_shard},
+          .keep_results = options.keep_results && !variant.training};
 }
 
 std::unique_ptr<Target> make_target(const SessionOptions& options) {

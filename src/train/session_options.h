@@ -81,6 +81,7 @@ struct SessionOptions {
   bool fuse = true;  // see step/fuse.h; the rules superneurons, which count layers one by one, never do
   std::uint64_t seed = kSeed;
   OptimizerOptions optimizer = {};
+  bool keep_results = false;      // of evaluations: what the network answers can be read
   std::optional<Plan> plan = {};  // for the first variant, instead of planning it
   ExecutorOptions executor = {};
   RankSettings ranks = {};

@@ -46,6 +46,9 @@ class TrainingLoop {
  private:
   void run_epoch(std::int64_t epoch) {
     order_ = shuffled(data_.size(), options_.seed, static_cast<std::uint64_t>(epoch));
+    if (data_.varies())
+      for (std::int64_t& index : order_) index += checked_multiply(epoch, data_.size());
+    data_.expect(own_rest());
     const Stopwatch watch;
     EpochSums sums;
     while (done_ < total_ && done_ / per_epoch_ == epoch) {
@@ -115,6 +118,17 @@ class TrainingLoop {
     first = std::min(first, used_);
     const SampleRange own = share_of(std::min(global_, used_ - first), ranks_.rank(), ranks_.count());
     return samples_at(first + own.first, own.count);
+  }
+
+  // This rank's samples of the rest of the epoch, in their order.
+  [[nodiscard]] std::vector<std::int64_t> own_rest() const {
+    std::vector<std::int64_t> rest;
+    const std::int64_t steps = std::min(per_epoch_ - done_ % per_epoch_, total_ - done_);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const std::span<const std::int64_t> own = own_samples((done_ % per_epoch_ + step) * global_);
+      rest.insert(rest.end(), own.begin(), own.end());
+    }
+    return rest;
   }
 
   [[nodiscard]] Schedule schedule_of_all() const {

@@ -15,7 +15,7 @@ inline OperatorRecord activation_record() {
     const std::string name(enum_name(function));
     // Roots and exponentials of what is about one, so that results stay numbers.
     const bool positive = function == ActivationFunction::sqrt;
-    record.cases.push_back({name, 2, {1, 3, 7, 5}, [=](Builder& net, Value x) {
+    record.cases.push_back({"function_" + name, 2, {1, 3, 7, 5}, [=](Builder& net, Value x) {
                               if (positive) x = net.activation(net.sigmoid(x), {ActivationFunction::affine, 2, 0.5});
                               return net.activation(x, function);
                             }});
