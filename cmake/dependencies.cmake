@@ -33,6 +33,22 @@ if(TIDE_CLP_FOUND)
   list(APPEND TIDE_LIBRARIES tidepool::clp)
 endif()
 
+# For ONNX files.
+set(TIDE_ONNX AUTO CACHE STRING "ON, OFF or AUTO (where it is found): read and write ONNX files with protobuf (Debian: libprotobuf-dev, protobuf-compiler)")
+set(TIDE_ONNX_FOUND OFF)
+if(TIDE_ONNX)
+  find_package(Protobuf 3.12 QUIET)
+  if(Protobuf_FOUND AND Protobuf_PROTOC_EXECUTABLE AND TARGET protobuf::libprotobuf-lite)
+    set(TIDE_ONNX_FOUND ON)
+  elseif(NOT TIDE_ONNX STREQUAL "AUTO")
+    message(FATAL_ERROR "protobuf was not found: install libprotobuf-dev and protobuf-compiler, or configure with -DTIDE_ONNX=OFF")
+  endif()
+endif()
+if(TIDE_ONNX_FOUND)
+  list(APPEND TIDE_PACKAGES Protobuf)
+  list(APPEND TIDE_LIBRARIES protobuf::libprotobuf-lite)
+endif()
+
 # For ranks that are processes.
 set(TIDE_MPI AUTO CACHE STRING "ON, OFF or AUTO (where it is found): train on several processes with MPI (Debian: libopenmpi-dev)")
 set(TIDE_MPI_FOUND OFF)

@@ -6,10 +6,13 @@
 //   Dropout        rate                     of single values
 //   DropPath       rate, per_channel        of whole samples, or of whole channels of samples
 //   Silu           -                        x * sigmoid(x)
-//   CrossEntropy   x, target; label_smoothing, ignore_index, weight    mean over what is not ignored
+//   AdaptiveAveragePool  output_size        height and width, or one number for both
+//   CrossEntropy   x, target; label_smoothing, ignore_index, weight    mean over all; with ignore_index over the others
 //   BinaryCrossEntropyWithLogits  x, target; weight                    mean over all
 //   MeanSquaredError              x, target; weight                    mean over all
-// BatchNormalization has training_mode 1 where it normalizes with the batch, as in ONNX.
+// BatchNormalization has training_mode 1 where it normalizes with the batch, as in ONNX. Where at least one of a graph
+// does, those without keep their running statistics in training, too; where none does, the graph was written for
+// evaluation, and all of them normalize with the batch in training.
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,8 @@ struct ImportedNetwork {
   std::vector<WeightName> weights;  // arrays are the graph's constants
   std::vector<ForeignTarget> targets;
   std::vector<std::string> notes;  // for people: what was folded away, what is not as it was; one line each
+  // Arrays of `weights` that are no constants of the graph: they were computed from those, or stood in nodes.
+  std::map<std::string, ForeignTensor> made;
 };
 
 // Throws an Error that names the operator, its node and place, and says what to do instead.
@@ -37,5 +39,6 @@ struct ImportedNetwork {
 
 // Any type as floats, in row-major order.
 [[nodiscard]] std::vector<float> values_of(const ForeignTensor& tensor);
+[[nodiscard]] std::vector<double> doubles_of(const ForeignTensor& tensor);
 
 }  // namespace tide

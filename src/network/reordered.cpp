@@ -31,22 +31,37 @@ std::vector<std::size_t> places_in_array(const WeightName& weight, std::size_t c
   return places;
 }
 
-}  // namespace
-
-std::vector<float> to_parameter_order(const WeightName& weight, std::span<const float> array) {
+template <typename Number>
+std::vector<Number> ordered_as_parameter(const WeightName& weight, std::span<const Number> array) {
   if (weight.axes.empty()) return {array.begin(), array.end()};
   const std::vector<std::size_t> places = places_in_array(weight, array.size());
-  std::vector<float> values(array.size());
+  std::vector<Number> values(array.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = array[places[i]];
   return values;
 }
 
-std::vector<float> to_array_order(const WeightName& weight, std::span<const float> parameter) {
+template <typename Number>
+std::vector<Number> ordered_as_array(const WeightName& weight, std::span<const Number> parameter) {
   if (weight.axes.empty()) return {parameter.begin(), parameter.end()};
   const std::vector<std::size_t> places = places_in_array(weight, parameter.size());
-  std::vector<float> values(parameter.size());
+  std::vector<Number> values(parameter.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[places[i]] = parameter[i];
   return values;
+}
+
+}  // namespace
+
+std::vector<float> to_parameter_order(const WeightName& weight, std::span<const float> array) {
+  return ordered_as_parameter(weight, array);
+}
+std::vector<float> to_array_order(const WeightName& weight, std::span<const float> parameter) {
+  return ordered_as_array(weight, parameter);
+}
+std::vector<double> to_parameter_order(const WeightName& weight, std::span<const double> array) {
+  return ordered_as_parameter(weight, array);
+}
+std::vector<double> to_array_order(const WeightName& weight, std::span<const double> parameter) {
+  return ordered_as_array(weight, parameter);
 }
 
 }  // namespace tide

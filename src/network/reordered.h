@@ -11,5 +11,7 @@ namespace tide {
 // The array's values in the order of the parameter, and back. REQUIRES: as many values as the weight's extents have.
 [[nodiscard]] std::vector<float> to_parameter_order(const WeightName& weight, std::span<const float> array);
 [[nodiscard]] std::vector<float> to_array_order(const WeightName& weight, std::span<const float> parameter);
+[[nodiscard]] std::vector<double> to_parameter_order(const WeightName& weight, std::span<const double> array);
+[[nodiscard]] std::vector<double> to_array_order(const WeightName& weight, std::span<const double> parameter);
 
 }  // namespace tide
