@@ -22,6 +22,7 @@ struct Command {
 
 Command train_command(CLI::App& root);
 Command eval_command(CLI::App& root);
+Command predict_command(CLI::App& root);
 Command plan_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command fit_command(CLI::App& root);

@@ -5,7 +5,9 @@
 #include "cli/command.h"
 #include "cli/cost_options.h"
 #include "cli/data.h"
+#include "network/adapt.h"
 #include "train/checkpoint.h"
+#include "train/scores.h"
 
 namespace tide {
 namespace {
@@ -30,14 +32,36 @@ SessionOptions session_options(const EvalArguments& arguments, const Target& tar
   return options;
 }
 
+void print(const EvalArguments& arguments, const Network& network, const Dataset& data,
+           const Session::Evaluation& evaluation, const std::optional<Scores>& scores) {
+  const std::optional<double> areas = scores ? scores->mean_intersection_over_union() : std::nullopt;
+  const bool many = scores && network.classes() > 5;
+  if (arguments.json) {
+    nlohmann::ordered_json result{
+        {"data", data.name()}, {"samples", data.size()}, {"loss", evaluation.loss}, {"accuracy", evaluation.accuracy}};
+    if (scores) result["top1"] = scores->top1(), result["top5"] = scores->top5();
+    if (areas) result["mean_iou"] = *areas;
+    return fmt::print("{}\n", result.dump(2));
+  }
+  const bool given = !arguments.checkpoint.empty() || !arguments.model.weights.empty();
+  fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}{}{}\n", network.name, data.size(), data.name(),
+             evaluation.loss, 100 * evaluation.accuracy,
+             many ? fmt::format(", top-5 {:.2f}%", 100 * scores->top5()) : "",
+             areas ? fmt::format(", mean IoU {:.2f}%", 100 * *areas) : "",
+             given || arguments.model.model.ends_with(".onnx") ? "" : " (untrained: no --resume was given)");
+}
+
 int run(const EvalArguments& arguments) {
-  const NetworkPtr network = arguments.model.load();
+  const Model model = arguments.model.open();
+  NetworkPtr network = model.network;
   if (!network->has_loss())
     throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
   const Split data = arguments.data.load(*network, arguments.step.batch);
   const Dataset& held_out = data.validation ? *data.validation : *data.train;
+  if (held_out.has_gaps()) network = adapt(network, {.gaps_in_labels = true});
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
-  const SessionOptions options = session_options(arguments, *target);
+  SessionOptions options = session_options(arguments, *target);
+  options.keep_results = network->classes() > 0;
   auto opened =
       Session::open(network, Session::evaluation_variants(held_out, arguments.step.batch), options, std::move(target));
   if (const PlanResult* const result = std::get_if<PlanResult>(&opened)) {
@@ -45,18 +69,15 @@ int run(const EvalArguments& arguments) {
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  for (const std::string& note : model.notes) fmt::print(stderr, "tide: {}\n", note);
+  set_values(session, model);
   if (!arguments.checkpoint.empty()) session.restore(load_checkpoint(arguments.checkpoint).tensors, 0, false);
-  const Session::Evaluation evaluation = session.evaluate(held_out, arguments.step.batch);
-  if (arguments.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"data", held_out.name()},
-                                              {"samples", held_out.size()},
-                                              {"loss", evaluation.loss},
-                                              {"accuracy", evaluation.accuracy}}
-                           .dump(2));
-  else
-    fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}\n", network->name, held_out.size(),
-               held_out.name(), evaluation.loss, 100 * evaluation.accuracy,
-               arguments.checkpoint.empty() ? " (untrained: no --resume was given)" : "");
+  std::optional<Scores> scores;
+  if (options.keep_results) scores.emplace(*network);
+  const Session::Evaluation evaluation = session.evaluate(
+      held_out, arguments.step.batch,
+      scores ? [&](const Session::Answers& answers) { scores->add(answers); } : Session::AnswerObserver());
+  print(arguments, *network, held_out, evaluation, scores);
   return kDone;
 }
 
@@ -64,8 +85,10 @@ int run(const EvalArguments& arguments) {
 
 Command eval_command(CLI::App& root) {
   auto arguments = std::make_shared<EvalArguments>();
-  CLI::App* app = root.add_subcommand("eval", "Loss and accuracy of a checkpoint, forward only");
+  CLI::App* app = root.add_subcommand(
+      "eval", "Loss and accuracy of a checkpoint (top-5 and mean IoU where they say something), forward only");
   arguments->model.add_to(*app);
+  arguments->model.add_weights_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->data.add_to(*app);

@@ -23,13 +23,14 @@ int run(int argc, char** argv) {
   root.set_version_flag("--version", "tide " TIDE_VERSION);
   root.set_help_flag("-h,--help", "Print this help and exit");
   root.footer(
-      "MODEL is a zoo name (tide models) or a network file (net.json). Sizes are 512MiB, 12GiB, 1.5GB or plain bytes.\n"
+      "MODEL is a zoo name (tide models), a network file (net.json) or an ONNX file (net.onnx). Sizes are 512MiB, "
+      "12GiB, 1.5GB or plain bytes.\n"
       "Exit codes: 0 done, 1 error, 2 the budget is too small, 130 interrupted.");
   const std::vector<tide::Command> commands{
-      tide::train_command(root),   tide::eval_command(root),    tide::plan_command(root),
-      tide::compare_command(root), tide::fit_command(root),     tide::reproduce_command(root),
-      tide::profile_command(root), tide::summary_command(root), tide::models_command(root),
-      tide::devices_command(root), tide::doctor_command(root)};
+      tide::train_command(root),     tide::eval_command(root),    tide::predict_command(root),
+      tide::plan_command(root),      tide::compare_command(root), tide::fit_command(root),
+      tide::reproduce_command(root), tide::profile_command(root), tide::summary_command(root),
+      tide::models_command(root),    tide::devices_command(root), tide::doctor_command(root)};
   for (const tide::Command& command : commands) refuse_empty_values(*command.app);
   try {
     root.parse(argc, argv);

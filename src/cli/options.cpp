@@ -6,8 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/size_text.h"
-#include "formats/network_json.h"
-#include "zoo/zoo.h"
+#include "models/weights.h"
 
 namespace tide {
 namespace {
@@ -70,17 +69,42 @@ Shape parse_sample(const std::string& text) {
 }
 
 void ModelArguments::add_to(CLI::App& app) {
-  app.add_option("MODEL", model, "Zoo name (see tide models) or network file (net.json)")->required();
+  app.add_option("MODEL", model, "Zoo name (see tide models), network file (net.json) or ONNX file (net.onnx)")
+      ->required();
   app.add_option("--input", input, "Input of one sample as CxHxW, or 1 to 5 extents, instead of the model's own");
+  app.add_option("--loss", loss,
+                 "For files without a loss: cross-entropy, binary-cross-entropy, mean-squared-error or none")
+      ->capture_default_str();
 }
 
-NetworkPtr ModelArguments::load() const {
-  const std::optional<Shape> sample = input.empty() ? std::nullopt : std::optional(parse_sample(input));
-  if (model.ends_with(".json")) {
-    if (sample) throw Error("--input does not go with a network file: the file has its own input");
-    return std::make_shared<Network>(read_network(model));
-  }
-  return std::make_shared<Network>(make_model(model, sample));
+void ModelArguments::add_weights_to(CLI::App& app) {
+  app.add_option(
+      "--weights", weights,
+      "Begin with the weights of this safetensors file, by PyTorch's names; layers for other classes start anew");
+}
+
+ModelRequest ModelArguments::request() const {
+  return {.model = model,
+          .sample = input.empty() ? std::nullopt : std::optional(parse_sample(input)),
+          .loss = loss == "none" ? "" : loss};
+}
+
+Model ModelArguments::open() const {
+  Model opened = load_model(request());
+  if (weights.empty()) return opened;
+  std::vector<WeightNames> known = weight_names(*opened.network, model);
+  if (!opened.names.empty()) known.push_back({"the model's file", opened.names});
+  LoadedWeights loaded = load_weights(*opened.network, known, weights);
+  for (auto& [name, values] : loaded.values) opened.values[name] = std::move(values);
+  opened.notes.insert(opened.notes.end(), loaded.notes.begin(), loaded.notes.end());
+  return opened;
+}
+
+void set_values(Session& session, const Model& model) {
+  const Network& network = session.network();
+  for (std::size_t p = 0; p < network.parameters.size(); ++p)
+    if (const auto found = model.values.find(network.parameters[p].name); found != model.values.end())
+      session.set_parameter(ParameterId(p), found->second);
 }
 
 void BudgetArguments::add_to(CLI::App& app) {

@@ -8,17 +8,29 @@
 #include "backend/backend.h"
 #include "cli/defaults.h"
 #include "cli/planner_options.h"
-#include "network/network.h"
+#include "models/model.h"
+#include "train/session.h"
 
 namespace tide {
 
 struct ModelArguments {
   std::string model;
   std::string input;  // CxHxW
+  std::string loss = ModelRequest{}.loss;
+  std::string weights;
   void add_to(CLI::App& app);
-  // From the zoo or from a file.
-  [[nodiscard]] NetworkPtr load() const;
+  // For those who compute with it.
+  void add_weights_to(CLI::App& app);
+  // From the zoo or from a file, with the weights that a file brings along, and those of --weights.
+  [[nodiscard]] Model open() const;
+  // The network alone.
+  [[nodiscard]] NetworkPtr load() const { return load_model(request()).network; }
+
+ private:
+  [[nodiscard]] ModelRequest request() const;
 };
+// Its values become the session's parameters.
+void set_values(Session& session, const Model& model);
 
 struct BudgetArguments {
   std::optional<std::string> memory, host_memory, disk_memory;

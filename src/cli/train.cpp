@@ -82,12 +82,12 @@ AdaptOptions adapt_options(const TrainArguments& arguments) {
 }
 
 // By all ranks; the first one writes, with what the others have of the state.
-void save(const TrainArguments& arguments, const Session& session, bool is_first) {
+void save(const TrainArguments& arguments, const Session& session, const Dataset& data, bool is_first) {
   if (arguments.save.empty() || (!is_first && !session.is_sharded())) return;
   std::vector<NamedTensor> state = session.state();
   if (is_first)
-    save_checkpoint(arguments.save,
-                    {session.network().name, session.steps_done(), arguments.data.seed, std::move(state)});
+    save_checkpoint(arguments.save, {session.network().name, session.steps_done(), arguments.data.seed,
+                                     std::move(state), data.class_names()});
 }
 
 // A folder for spilling without a disk budget may be filled, but for a tenth.
@@ -244,9 +244,10 @@ void prepare(const TrainArguments& arguments, Session& session, const Ranks& ran
 // Prints, and saves now and then.
 class TrainProgress final : public TrainingObserver {
  public:
-  TrainProgress(const TrainArguments& arguments, Session& session, Ranks& ranks, std::FILE* out)
+  TrainProgress(const TrainArguments& arguments, Session& session, const Dataset& data, Ranks& ranks, std::FILE* out)
       : arguments_(arguments),
         session_(session),
+        data_(data),
         ranks_(ranks),
         progress_(ranks.is_first() ? out : nullptr, ranks.may_redraw()) {}
 
@@ -255,7 +256,7 @@ class TrainProgress final : public TrainingObserver {
     progress_.on_step(info);
     const bool due = arguments_.save_every > 0 && info.step % arguments_.save_every == 0;
     if (!due || info.step >= info.total_steps) return;
-    save(arguments_, session_, ranks_.is_first());
+    save(arguments_, session_, data_, ranks_.is_first());
     if (ranks_.watch() != nullptr) ranks_.watch()->set_advice(fmt::format("go on with --resume {}", arguments_.save));
   }
   void on_epoch(const EpochInfo& info) override { progress_.on_epoch(info); }
@@ -263,6 +264,7 @@ class TrainProgress final : public TrainingObserver {
  private:
   const TrainArguments& arguments_;
   Session& session_;
+  const Dataset& data_;
   Ranks& ranks_;
   Progress progress_;
 };
@@ -272,7 +274,7 @@ TrainingReport train_until_stopped(const Job& job, const TrainingOptions& option
   if (job.ranks.watch() == nullptr) std::signal(SIGTERM, request_stop);  // it listens to that one itself
   if (job.ranks.watch() != nullptr)
     job.ranks.watch()->set_step(static_cast<std::int64_t>(job.session.steps_done()) + 1);
-  TrainProgress progress(job.arguments, job.session, job.ranks, out);
+  TrainProgress progress(job.arguments, job.session, job.data, job.ranks, out);
   return train(job.session, options, *data.train, data.validation.get(), progress, stop_requested);
 }
 
@@ -280,7 +282,7 @@ int finish(const Job& job, const TrainingReport& report) {
   const std::string& file = job.arguments.save;
   const Peaks peaks = peaks_of(job);
   const bool is_first = job.ranks.is_first();  // after finish() there are no ranks
-  save(job.arguments, job.session, is_first);
+  save(job.arguments, job.session, job.data, is_first);
   const std::uint64_t weights = is_first || job.session.is_sharded() ? job.session.weights_hash() : 0;
   if (is_first && job.arguments.json)
     print_json(job, report, peaks, weights);
@@ -351,7 +353,8 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
   arguments.step.threads = ranks.threads(given.step.threads);
   ranks.take_gpu(arguments.step.backend_name() == "cuda");
-  NetworkPtr network = adapt(arguments.model.load(), adapt_options(arguments));
+  const Model model = arguments.model.open();
+  NetworkPtr network = adapt(model.network, adapt_options(arguments));
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
   if (data.train->has_gaps()) network = adapt(network, {.gaps_in_labels = true});
@@ -377,9 +380,12 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
     return kInfeasible;
   }
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  set_values(session, model);
   prepare(arguments, session, ranks);
   const Job job{arguments, session, *data.train, ranks};
   std::FILE* const out = ranks.out(arguments.json ? stderr : stdout);
+  if (ranks.is_first())
+    for (const std::string& note : model.notes) fmt::print(stderr, "tide: {}\n", note);
   print_opening(out, job, session_options.planner.memory[Tier::device]);
   return finish(job, train_until_stopped(job, options, data, out));
 }
@@ -405,6 +411,7 @@ Command train_command(CLI::App& root) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* app = root.add_subcommand("train", "Train a network within a memory budget");
   arguments->model.add_to(*app);
+  arguments->model.add_weights_to(*app);
   arguments->step.add_to(*app);
   arguments->budget.add_to(*app);
   arguments->data.add_to(*app);

@@ -1,6 +1,8 @@
 // Images as samples: made as large as the network's input, altered for training, as normalized numbers.
 #pragma once
 
+#include <functional>
+
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/images/source.h"

@@ -1,6 +1,6 @@
 // The safetensors format: eight bytes with the length of a JSON header (little-endian),
 // the header (name -> dtype, shape, data_offsets; "__metadata__": strings), then the data.
-// Only F32 is read and written.
+// F32 is written; F64, F32, F16 and BF16 are read as floats, other types are left out.
 #pragma once
 
 #include <filesystem>
@@ -19,6 +19,7 @@ struct SafeTensor {
 struct SafeTensors {
   std::map<std::string, std::string> metadata;
   std::vector<SafeTensor> tensors;
+  std::vector<std::string> others;  // tensors of other types
 };
 
 // Writes beside `path` and renames. Throws an Error that names the file, also for names that

@@ -1,6 +1,7 @@
 #include "train/checkpoint.h"
 
 #include <charconv>
+#include <sstream>
 
 #include "formats/safetensors.h"
 
@@ -26,6 +27,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                       {"model", checkpoint.model},
                       {"steps", std::to_string(checkpoint.steps)},
                       {"seed", std::to_string(checkpoint.seed)}};
+  if (!checkpoint.classes.empty()) content.metadata["classes"] = fmt::format("{}", fmt::join(checkpoint.classes, "\n"));
   for (const NamedTensor& tensor : checkpoint.tensors)
     content.tensors.push_back(
         {tensor.name, {tensor.shape.extents().begin(), tensor.shape.extents().end()}, tensor.values});
@@ -38,6 +40,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   checkpoint.model = content.metadata["model"];
   checkpoint.steps = number_in(content, "steps", path.string());
   checkpoint.seed = number_in(content, "seed", path.string());
+  std::istringstream classes(content.metadata["classes"]);
+  for (std::string name; std::getline(classes, name);) checkpoint.classes.push_back(name);
   for (SafeTensor& tensor : content.tensors) {
     if (tensor.shape.size() > Shape::kMostRank)
       throw Error("{}: '{}' has more than {} dimensions", path.string(), tensor.name, Shape::kMostRank);

@@ -13,6 +13,7 @@ struct Checkpoint {
   std::uint64_t steps = 0;
   std::uint64_t seed = 0;
   std::vector<NamedTensor> tensors;
+  std::vector<std::string> classes = {};  // names, where the data has them
 };
 
 // Writes beside the target and renames, so that an interruption never leaves half a file.

@@ -1,7 +1,9 @@
 #include "data/images/resample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 namespace tide {
 namespace {
@@ -53,15 +55,15 @@ void mix_rows(const Image& from, const Taps& rows, std::int64_t y, std::size_t b
 
 std::uint8_t rounded(float value) { return static_cast<std::uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F)); }
 
-template <int channels>
+template <std::size_t channels>
 void mix_columns(std::span<const float> mixed, const Taps& columns, std::int32_t begin, std::uint8_t* to) {
   for (std::size_t x = 0; x < columns.first.size(); ++x) {
-    const float* from = mixed.data() + static_cast<std::ptrdiff_t>(columns.first[x] - begin) * channels;
+    const float* from = mixed.data() + static_cast<std::size_t>(columns.first[x] - begin) * channels;
     const float* const weights = columns.weights.data() + columns.place[x];
-    float sums[channels] = {};
+    std::array<float, channels> sums{};
     for (std::int32_t t = 0; t < columns.count[x]; ++t, from += channels)
-      for (int c = 0; c < channels; ++c) sums[c] += weights[t] * from[c];
-    for (int c = 0; c < channels; ++c) *to++ = rounded(sums[c]);
+      for (std::size_t c = 0; c < channels; ++c) sums[c] += weights[t] * from[c];
+    for (const float sum : sums) *to++ = rounded(sum);
   }
 }
 
