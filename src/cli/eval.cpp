@@ -34,20 +34,22 @@ SessionOptions session_options(const EvalArguments& arguments, const Target& tar
 
 void print(const EvalArguments& arguments, const Network& network, const Dataset& data,
            const Session::Evaluation& evaluation, const std::optional<Scores>& scores) {
-  const std::optional<double> areas = scores ? scores->mean_intersection_over_union() : std::nullopt;
+  std::vector<double> areas;  // one, or none
+  if (scores)
+    if (const auto mean = scores->mean_intersection_over_union()) areas.push_back(*mean);
   const bool many = scores && network.classes() > 5;
   if (arguments.json) {
     nlohmann::ordered_json result{
         {"data", data.name()}, {"samples", data.size()}, {"loss", evaluation.loss}, {"accuracy", evaluation.accuracy}};
     if (scores) result["top1"] = scores->top1(), result["top5"] = scores->top5();
-    if (areas) result["mean_iou"] = *areas;
+    if (!areas.empty()) result["mean_iou"] = areas.front();
     return fmt::print("{}\n", result.dump(2));
   }
   const bool given = !arguments.checkpoint.empty() || !arguments.model.weights.empty();
   fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}{}{}\n", network.name, data.size(), data.name(),
              evaluation.loss, 100 * evaluation.accuracy,
              many ? fmt::format(", top-5 {:.2f}%", 100 * scores->top5()) : "",
-             areas ? fmt::format(", mean IoU {:.2f}%", 100 * *areas) : "",
+             areas.empty() ? "" : fmt::format(", mean IoU {:.2f}%", 100 * areas.front()),
              given || arguments.model.model.ends_with(".onnx") ? "" : " (untrained: no --resume was given)");
 }
 

@@ -19,7 +19,7 @@ struct SafeTensor {
 struct SafeTensors {
   std::map<std::string, std::string> metadata;
   std::vector<SafeTensor> tensors;
-  std::vector<std::string> others;  // tensors of other types
+  std::vector<std::string> others = {};  // tensors of other types
 };
 
 // Writes beside `path` and renames. Throws an Error that names the file, also for names that

@@ -44,11 +44,10 @@ std::set<std::string> head_of(const Network& network) {
     if (is_loss(network.layers[l])) open.push_back(LayerId(l));
   while (!open.empty()) {
     const Layer& layer = network.layer(open.back());
-    if (std::exchange(seen[open.back().index()], true)) {
-      open.pop_back();
-      continue;
-    }
+    const std::size_t index = open.back().index();
     open.pop_back();
+    if (seen[index]) continue;
+    seen[index] = true;
     for (const LayerParameter& used : layer.parameters) head.insert(network.parameters[used.id.index()].name);
     if (layer.parameters.empty())
       for (const Value input : layer.inputs) open.push_back(input.layer);

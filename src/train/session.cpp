@@ -14,6 +14,7 @@
 #include "planner/policy.h"
 #include "planner/search/resting.h"
 #include "planner/search/search.h"
+#include "train/count_labels.h"
 #include "train/persistent_places.h"
 #include "train/share.h"
 
