@@ -2,10 +2,11 @@
 //
 //   import_step model.onnx FOLDER [--forward] [--loss NAME] [--input 3x64x64]
 //
-// reads FOLDER/input.f64 (a batch, row-major) and FOLDER/labels.i64, runs one training step, without dropout and drop path,
-// on the double interpreter, and writes FOLDER/loss.txt and, for each array of the model, its gradient: FOLDER/gradients.f64,
-// with names and counts in FOLDER/gradients.txt; running statistics likewise, in statistics.f64 and .txt. With --forward it
-// runs the model without a loss, as in evaluation, and writes FOLDER/output.f64. Notes of the import go to standard output.
+// reads FOLDER/input.f64 (a batch, row-major) and FOLDER/labels.i64, runs one training step, without dropout and drop
+// path, on the double interpreter, and writes FOLDER/loss.txt and, for each array of the model, its gradient:
+// FOLDER/gradients.f64, with names and counts in FOLDER/gradients.txt; running statistics likewise, in statistics.f64
+// and .txt. With --forward it runs the model without a loss, as in evaluation, and writes FOLDER/output.f64. Notes of
+// the import go to standard output.
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -91,12 +92,8 @@ class Run {
     ReferenceInterpreter interpreter(step_);
     set_parameters(interpreter);
     set_inputs(interpreter, input);
-    interpreter.run({.seed = 1,
-                     .step = 0,
-                     .learning_rate = 1,
-                     .update_count = 1,
-                     .first_sample = 0,
-                     .global_batch = batch});
+    interpreter.run(
+        {.seed = 1, .step = 0, .learning_rate = 1, .update_count = 1, .first_sample = 0, .global_batch = batch});
     if (arguments_.forward) return write_output(interpreter);
     write_loss(interpreter, batch);
     write_gradients(interpreter);

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "foreign/lower.h"
 #include "formats/network_json.h"
 #include "formats/onnx/onnx.h"
-#include "foreign/lower.h"
 #include "network/reordered.h"
 #include "zoo/weight_names.h"
 #include "zoo/zoo.h"

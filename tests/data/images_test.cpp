@@ -78,7 +78,8 @@ TEST(Images, AJpegThatIsLargeEnoughIsShrunkWhileItIsRead) {
   EXPECT_EQ(part.shrunk, 4);
   EXPECT_EQ(part.image.height, 30);
   EXPECT_EQ(part.image.width, 50);
-  const DecodedPart whole = decode_part(bytes, "picture.jpg", {0, 0, 120, 200}, {.least_height = 61, .least_width = 50});
+  const DecodedPart whole =
+      decode_part(bytes, "picture.jpg", {0, 0, 120, 200}, {.least_height = 61, .least_width = 50});
   EXPECT_EQ(whole.shrunk, 1);
 }
 
@@ -92,8 +93,9 @@ TEST(Images, MasksAreNumbers) {
   for (std::int64_t y = 0; y < 16; ++y)
     for (std::int64_t x = 0; x < 24; ++x)
       EXPECT_EQ(mask.pixels[static_cast<std::size_t>(y * 24 + x)], y == 15 ? 255 : x >= 12 ? 1 : 0);
-  EXPECT_NE(error_of([] { static_cast<void>(decode_mask(bytes_of_file(image_file("colours.png")), "c.png")); })
-                .find("colours, not numbers"),
+  EXPECT_NE(error_of([] {
+              static_cast<void>(decode_mask(bytes_of_file(image_file("colours.png")), "c.png"));
+            }).find("colours, not numbers"),
             std::string::npos);
 }
 

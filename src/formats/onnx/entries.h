@@ -1,4 +1,5 @@
-// How many messages an ONNX file has inside, before they are made: an empty one takes two bytes there and a hundred here.
+// How many messages an ONNX file has inside, before they are made: an empty one takes two bytes there and a hundred
+// here.
 #pragma once
 
 #include <cstdint>

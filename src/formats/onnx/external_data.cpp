@@ -52,7 +52,8 @@ ExternalData::Part ExternalData::part(const std::string& location, std::int64_t 
   if (file == nullptr) file = read(location);
   const auto size = static_cast<std::int64_t>(file->size());
   if (offset < 0 || offset > size || length > size - offset)
-    throw Error("{}: {} bytes at {} of {} are not there; it has {}", source_, length, offset, in_quotes(location), size);
+    throw Error("{}: {} bytes at {} of {} are not there; it has {}", source_, length, offset, in_quotes(location),
+                size);
   const std::int64_t count = length < 0 ? size - offset : length;
   return {std::span(*file).subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(count)), file};
 }

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/checked.h"
-#include "foreign/array.h"
 #include "base/error.h"
+#include "foreign/array.h"
 #include "formats/json_fields.h"
 #include "formats/onnx/entries.h"
 #include "formats/onnx/external_data.h"
@@ -51,8 +51,8 @@ class Reader {
     for (const onnx::OperatorSet& set : model_->opset_import())
       if (set.domain().empty() || set.domain() == "ai.onnx") version = set.version();
     if (version < kOldestOnnxOperators || version > kNewestOnnxOperators)
-      throw Error("{}: its operator set is {}; {} to {} are read: export or convert it with one of those", source_, version,
-                  kOldestOnnxOperators, kNewestOnnxOperators);
+      throw Error("{}: its operator set is {}; {} to {} are read: export or convert it with one of those", source_,
+                  version, kOldestOnnxOperators, kNewestOnnxOperators);
     return version;
   }
 
