@@ -19,10 +19,17 @@
 #include "base/size_text.h"
 #include "base/tier.h"
 
-// Networks: built in code, from the zoo, from files.
+// Networks: built in code, from the zoo, from files and graphs of other frameworks, with weights; changed for training.
+#include "foreign/lower.h"
 #include "formats/network_json.h"
+#include "formats/safetensors.h"
+#include "models/model.h"
+#include "models/weights.h"
+#include "network/adapt.h"
 #include "network/builder.h"
+#include "network/kind.h"
 #include "network/network.h"
+#include "network/reordered.h"
 #include "zoo/zoo.h"
 
 // A network's step, and how long its tasks take: modelled, by data sheets, measured.
@@ -30,6 +37,7 @@
 #include "cost/devices.h"
 #include "cost/model.h"
 #include "cost/profile.h"
+#include "cost/work.h"
 #include "step/build.h"
 #include "step/step.h"
 
@@ -40,16 +48,20 @@
 #include "plan/summary.h"
 #include "plan/timeline.h"
 
-// Planning a step.
+// Planning a step, and how far from the limit that is.
+#include "planner/bound/lower_bound.h"
 #include "planner/options.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "planner/search/search.h"
 
-// Planning and training a network.
+// Planning and training a network, on a backend or in double precision.
 #include "backend/backend.h"
+#include "backend/reference/interpreter.h"
 #include "data/dataset.h"
+#include "data/open.h"
 #include "train/checkpoint.h"
+#include "train/initialize.h"
 #include "train/plan_network.h"
 #include "train/schedule.h"
 #include "train/session.h"

@@ -31,6 +31,7 @@ Command profile_command(CLI::App& root);
 Command summary_command(CLI::App& root);
 Command models_command(CLI::App& root);
 Command devices_command(CLI::App& root);
+Command export_command(CLI::App& root);
 Command doctor_command(CLI::App& root);
 
 }  // namespace tide

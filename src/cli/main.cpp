@@ -30,7 +30,8 @@ int run(int argc, char** argv) {
       tide::train_command(root),     tide::eval_command(root),    tide::predict_command(root),
       tide::plan_command(root),      tide::compare_command(root), tide::fit_command(root),
       tide::reproduce_command(root), tide::profile_command(root), tide::summary_command(root),
-      tide::models_command(root),    tide::devices_command(root), tide::doctor_command(root)};
+      tide::models_command(root),    tide::devices_command(root), tide::doctor_command(root),
+      tide::export_command(root)};
   for (const tide::Command& command : commands) refuse_empty_values(*command.app);
   try {
     root.parse(argc, argv);

@@ -55,20 +55,6 @@ std::set<std::string> head_of(const Network& network) {
   return head;
 }
 
-// As other frameworks have it: of one number for each channel one extent, of a matrix two.
-std::vector<std::int64_t> array_shape(const Network& network, const Parameter& parameter) {
-  const Shape& shape = parameter.shape;
-  const bool per_channel =
-      parameter.role != ParameterRole::weight && shape.elements() == shape.channels() * shape.batch();
-  if (per_channel) return {shape.elements()};
-  for (const Layer& layer : network.layers)
-    for (const LayerParameter& used : layer.parameters)
-      if (layer.kind == LayerKind::fully_connected && &network.parameters[used.id.index()] == &parameter)
-        return used.role == ParameterRole::weight ? std::vector{shape.batch(), shape.per_sample()}
-                                                  : std::vector{shape.elements()};
-  return {shape.extents().begin(), shape.extents().end()};
-}
-
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
   const std::vector<std::string> shown(names.begin(),
@@ -136,7 +122,7 @@ void save_weights(const Network& network, const std::vector<WeightName>& names,
     const Parameter& parameter = *std::find_if(network.parameters.begin(), network.parameters.end(),
                                                [&](const Parameter& p) { return p.name == name.parameter; });
     SafeTensor tensor{name.array, name.seen_as, to_array_order(name, found->second)};
-    if (tensor.shape.empty()) tensor.shape = array_shape(network, parameter);
+    if (tensor.shape.empty()) tensor.shape = array_extents(network, parameter);
     content.tensors.push_back(std::move(tensor));
   }
   write_safetensors(path, content);

@@ -64,4 +64,17 @@ std::vector<double> to_array_order(const WeightName& weight, std::span<const dou
   return ordered_as_array(weight, parameter);
 }
 
+std::vector<std::int64_t> array_extents(const Network& network, const Parameter& parameter) {
+  const Shape& shape = parameter.shape;
+  const bool per_channel =
+      parameter.role != ParameterRole::weight && shape.elements() == shape.channels() * shape.batch();
+  if (per_channel) return {shape.elements()};
+  for (const Layer& layer : network.layers)
+    for (const LayerParameter& used : layer.parameters)
+      if (layer.kind == LayerKind::fully_connected && &network.parameters[used.id.index()] == &parameter)
+        return used.role == ParameterRole::weight ? std::vector{shape.batch(), shape.per_sample()}
+                                                  : std::vector{shape.elements()};
+  return {shape.extents().begin(), shape.extents().end()};
+}
+
 }  // namespace tide

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "network/network.h"
 #include "network/weight_name.h"
 
 namespace tide {
@@ -13,5 +14,8 @@ namespace tide {
 [[nodiscard]] std::vector<float> to_array_order(const WeightName& weight, std::span<const float> parameter);
 [[nodiscard]] std::vector<double> to_parameter_order(const WeightName& weight, std::span<const double> array);
 [[nodiscard]] std::vector<double> to_array_order(const WeightName& weight, std::span<const double> parameter);
+
+// The extents that other frameworks give a parameter: of one number for each channel one, of a matrix two.
+[[nodiscard]] std::vector<std::int64_t> array_extents(const Network& network, const Parameter& parameter);
 
 }  // namespace tide
