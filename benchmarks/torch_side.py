@@ -8,13 +8,16 @@ of its own and prints one JSON object:
                              [--memory 12GiB]
 
 NHWC, SGD with momentum, its one batch on the device already; Inception-v4 comes from timm, the others
-from torchvision.
+from torchvision, whose names have underscores (mobilenet_v2) where Tidepool's have hyphens.
 """
 import argparse
 import json
 import statistics
 import time
 
+TORCHVISION = {"resnext50": "resnext50_32x4d", "wide-resnet50": "wide_resnet50_2", "shufflenet-v2": "shufflenet_v2_x1_0",
+               "squeezenet": "squeezenet1_1", "googlenet": "googlenet"}
+BLOCKS = ("BasicBlock", "Bottleneck", "InvertedResidual", "MBConv", "FusedMBConv", "ResBottleneckBlock")
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
@@ -32,7 +35,7 @@ def torch_model(model):
 
     if model == "inception-v3":
         return torchvision.models.inception_v3(weights=None, aux_logits=False, init_weights=False), 299
-    return getattr(torchvision.models, model)(weights=None), 224
+    return getattr(torchvision.models, TORCHVISION.get(model, model.replace("-", "_")))(weights=None), 224
 
 
 def use_checkpoints(net):
@@ -44,7 +47,7 @@ def use_checkpoints(net):
         layer.memory_efficient = True  # torchvision's own way
     if dense:
         return
-    blocks = [m for m in net.modules() if type(m).__name__ in ("BasicBlock", "Bottleneck")
+    blocks = [m for m in net.modules() if type(m).__name__ in BLOCKS
               or type(m).__name__.startswith("Inception") and type(m).__name__ != "Inception3"]
     if not blocks:
         blocks = list(getattr(net, "features", net).children())

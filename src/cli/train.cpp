@@ -17,6 +17,7 @@
 #include "plan/plan_json.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "train/usual.h"
 #include "train/watched.h"
 
 namespace tide {
@@ -34,7 +35,7 @@ struct TrainArguments {
   PlannerArguments planner;
   CostArguments cost;
   std::int64_t epochs = TrainingOptions{}.epochs, steps = TrainingOptions{}.steps;
-  double learning_rate = Schedule{}.base;
+  std::optional<double> learning_rate;  // none: what is usual for the network
   std::string schedule{schedule_name(Schedule{}.kind)};
   std::int64_t warmup = Schedule{}.warmup_steps, step_every = Schedule{}.step_every;
   double step_factor = Schedule{}.step_factor;
@@ -52,11 +53,10 @@ struct TrainArguments {
 Schedule schedule_of(const TrainArguments& arguments) {
   Schedule schedule;
   schedule.kind = schedule_from_name(arguments.schedule);
-  if (!(arguments.learning_rate > 0)) throw Error("--lr {} is not a positive number", arguments.learning_rate);
   if (arguments.warmup < 0) throw Error("--warmup {} is negative", arguments.warmup);
   if (schedule.kind == ScheduleKind::step && arguments.step_every < 1)
     throw Error("--schedule step needs --step-every, in steps");
-  schedule.base = arguments.learning_rate;
+  schedule.base = arguments.learning_rate.value();
   schedule.warmup_steps = arguments.warmup;
   schedule.step_every = arguments.step_every;
   schedule.step_factor = arguments.step_factor;
@@ -147,7 +147,8 @@ void print_opening(std::FILE* out, const Job& job, const std::optional<Bytes>& m
           ? ""
           : fmt::format(", {} of other devices", format_size(session.borrowed_device_bytes())));
   if (!session.swaps().empty()) fmt::print(out, "swaps of the ranks: {}\n", session.swaps());
-  fmt::print(out, "predicted step {:.3g} s, {}\n", job.predicted, session.target().source());
+  fmt::print(out, "predicted step {:.3g} s, {}; learning rate {:.3g}\n", job.predicted, session.target().source(),
+             job.arguments.learning_rate.value());
 }
 
 double images_per_second(const Job& job, const TrainingReport& report) {
@@ -316,7 +317,7 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
           {"what is trained how", fmt::format("{}; {}; {}", fmt::join(arguments.freeze, " "),
                                               fmt::join(arguments.rates, " "), arguments.decay_weights_only)},
           {"the gradient clipping", fmt::format("{}", o.clip_norm)},
-          {"the learning rate", fmt::format("{}", arguments.learning_rate)},
+          {"the learning rate", fmt::format("{}", arguments.learning_rate.value())},
           {"the schedule", arguments.schedule},
           {"the steps of warm-up", std::to_string(arguments.warmup)},
           {"the steps between drops", fmt::format("{} by {}", arguments.step_every, arguments.step_factor)},
@@ -345,9 +346,6 @@ std::vector<Ranks::Fact> facts_of(const TrainArguments& arguments, const Network
 }
 
 int train_on(Ranks& ranks, const TrainArguments& given) {
-  if (given.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", given.epochs);
-  if (given.steps < 0) throw Error("--steps {} is negative", given.steps);
-  if (given.save_every < 0) throw Error("--save-every {} is negative", given.save_every);
   TrainArguments arguments = given;
   // Hours before it is written, and by the first rank alone, whose machine may be the only one that has the folder.
   if (!given.save.empty() && ranks.is_first()) static_cast<void>(place_of_new_file(given.save));
@@ -358,6 +356,10 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   if (!network->has_loss()) throw Error("{} has no loss layer, so it cannot be trained", network->name);
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
   if (data.train->has_gaps()) network = adapt(network, {.gaps_in_labels = true});
+  if (!arguments.learning_rate)
+    arguments.learning_rate = usual_training(*network, arguments.step.optimizer_options(),
+                                             checked_multiply(arguments.step.batch, ranks.count()))
+                                  .learning_rate;
   const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
                                 schedule_of(arguments)};
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
@@ -394,6 +396,8 @@ int run(const TrainArguments& arguments) {
   if (arguments.epochs < 1) throw Error("--epochs {} is not possible; train for at least 1", arguments.epochs);
   if (arguments.steps < 0) throw Error("--steps {} is negative", arguments.steps);
   if (arguments.save_every < 0) throw Error("--save-every {} is negative", arguments.save_every);
+  if (arguments.learning_rate && !(*arguments.learning_rate > 0))
+    throw Error("--lr {} is not a positive number", *arguments.learning_rate);
   if (arguments.save_every > 0 && arguments.save.empty())
     throw Error("--save-every needs --save, the file to write to");
   Ranks ranks(arguments.ranks, [] { request_stop(SIGTERM); });
@@ -420,7 +424,8 @@ Command train_command(CLI::App& root) {
   arguments->ranks.add_to(*app);
   app->add_option("--epochs", arguments->epochs, "Passes over the data")->capture_default_str();
   app->add_option("--steps", arguments->steps, "Stop after so many steps instead");
-  app->add_option("--lr", arguments->learning_rate, "Learning rate")->capture_default_str();
+  app->add_option("--lr", arguments->learning_rate,
+                  "Learning rate; without it, what is usual for the network, the optimizer and the batch");
   app->add_option("--schedule", arguments->schedule, "constant, step or cosine")->capture_default_str();
   app->add_option("--warmup", arguments->warmup, "Steps over which the learning rate rises");
   app->add_option("--step-every", arguments->step_every, "Steps between drops of --schedule step");

@@ -53,7 +53,7 @@ TEST(Images, GreyAndColoursBecomeEachOther) {
   ASSERT_EQ(grey.image.pixels.size(), 24U * 16);
   const DecodedPart stored = decode_part(bytes_of_file(image_file("grey.png")), "grey.png", kAll, {.channels = 1});
   for (std::size_t i = 0; i < grey.image.pixels.size(); ++i)
-    EXPECT_NEAR(grey.image.pixels[i], stored.image.pixels[i], 12);  // libpng weighs colours a little otherwise
+    EXPECT_NEAR(grey.image.pixels[i], stored.image.pixels[i], 1);
   EXPECT_EQ(decode_part(bytes_of_file(image_file("grey.jpg")), "grey.jpg", kAll, {.channels = 1}).image.channels, 1);
 }
 
@@ -134,7 +134,7 @@ TEST(Images, AlterationsAreOfTheSeedTheSampleAndThePass) {
     area += one.box.height * one.box.width / (300 * 400) / 2000;
     flipped += one.flipped ? 1 : 0;
   }
-  EXPECT_NEAR(area, 0.5, 0.05);
+  EXPECT_NEAR(area, 0.433, 0.03);  // over many draws of boxes that fit
   EXPECT_NEAR(flipped, 1000, 100);
 }
 

@@ -72,7 +72,7 @@ void convert(png_structp png, png_infop info, const PngJob& job) {
   const bool grey = type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_GRAY_ALPHA;
   if (grey && job.channels == 3) png_set_gray_to_rgb(png);
   if (!grey && job.channels == 1)
-    png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, PNG_RGB_TO_GRAY_DEFAULT, PNG_RGB_TO_GRAY_DEFAULT);
+    png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);  // as JPEG files have it
 }
 
 void read_png(PngJob& job, bool header_alone) {
