@@ -27,8 +27,7 @@ int run(int count, char** words) {
                                             .ahead = 768});
   std::vector<std::int64_t> order;
   for (std::int64_t pass = 0; std::ssize(order) < wanted; ++pass)
-    for (const std::int64_t index :
-         tide::shuffled(data.train->size(), tide::kSeed, static_cast<std::uint64_t>(pass)))
+    for (const std::int64_t index : tide::shuffled(data.train->size(), tide::kSeed, static_cast<std::uint64_t>(pass)))
       order.push_back(index + pass * data.train->size());
   order.resize(static_cast<std::size_t>(wanted));
   std::vector<float> values(static_cast<std::size_t>(data.train->sample().per_sample()));

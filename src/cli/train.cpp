@@ -357,9 +357,8 @@ int train_on(Ranks& ranks, const TrainArguments& given) {
   const Split data = arguments.data.load(*network, checked_multiply(arguments.step.batch, ranks.count()));
   if (data.train->has_gaps()) network = adapt(network, {.gaps_in_labels = true});
   if (!arguments.learning_rate)
-    arguments.learning_rate = usual_training(*network, arguments.step.optimizer_options(),
-                                             checked_multiply(arguments.step.batch, ranks.count()))
-                                  .learning_rate;
+    arguments.learning_rate = usual_learning_rate(*network, arguments.step.optimizer_options(),
+                                                  checked_multiply(arguments.step.batch, ranks.count()));
   const TrainingOptions options{arguments.step.batch, arguments.epochs, arguments.steps, arguments.data.seed,
                                 schedule_of(arguments)};
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);

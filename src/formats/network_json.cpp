@@ -29,6 +29,13 @@ class OptionsReader {
         read(field.name, field.use == FieldUse::required, value);
     });
   }
+  // What a function's numbers are where the file does not say, depends on the function.
+  void operator()(ActivationOptions& options) const {
+    read("function", true, options.function);
+    options = ActivationOptions::of(options.function);
+    read("alpha", false, options.alpha);
+    read("beta", false, options.beta);
+  }
 
  private:
   void read(const char* key, bool required, std::int64_t& value) const {

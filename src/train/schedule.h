@@ -10,7 +10,7 @@ enum class ScheduleKind : std::uint8_t { constant, step, cosine };
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::constant;
-  double base = 0.05;
+  double base = 0;                // 0: train() takes what is usual (usual.h)
   std::int64_t warmup_steps = 0;  // rises linearly to `base` over these
   std::int64_t total_steps = 0;   // cosine: reaches zero at the end
   std::int64_t step_every = 0;    // step: multiplied by `step_factor` each so many steps

@@ -76,6 +76,7 @@ class Session {
                                                                     const RankSettings& ranks = {});
 
   [[nodiscard]] const Network& network() const { return *network_; }
+  [[nodiscard]] const OptimizerOptions& optimizer() const { return options_.optimizer; }
   [[nodiscard]] Backend& backend() { return *target_->backend(); }
   [[nodiscard]] const Target& target() const { return *target_; }
   [[nodiscard]] const Plan& plan(const StepVariant& variant) const { return find(variant).plan; }

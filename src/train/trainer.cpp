@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "base/tree_sum.h"
 #include "train/share.h"
+#include "train/usual.h"
 
 namespace tide {
 namespace {
@@ -134,6 +135,7 @@ class TrainingLoop {
   [[nodiscard]] Schedule schedule_of_all() const {
     Schedule schedule = options_.schedule;
     schedule.total_steps = total_;
+    if (schedule.base == 0) schedule.base = usual_learning_rate(session_.network(), session_.optimizer(), global_);
     return schedule;
   }
 

@@ -14,7 +14,7 @@ struct TrainingOptions {
   std::int64_t epochs = 1;
   std::int64_t steps = 0;  // above 0: stop after so many steps instead of epochs
   std::uint64_t seed = kSeed;
-  Schedule schedule = {};  // cosine: total_steps is filled in by train()
+  Schedule schedule = {};  // train() fills in what is 0: the base rate, and total_steps of cosine
 };
 
 // Told of what happens, in order, on the training thread; what one does not care for need not be overridden.

@@ -25,17 +25,17 @@ std::int64_t depth_of(const Network& network) {
 
 }  // namespace
 
-UsualTraining usual_training(const Network& network, const OptimizerOptions& optimizer, std::int64_t batch) {
+double usual_learning_rate(const Network& network, const OptimizerOptions& optimizer, std::int64_t batch) {
   const auto samples = static_cast<double>(batch);
   const bool normalized = is_normalized(network);
   const bool adaptive = optimizer.kind == OptimizerKind::adam || optimizer.kind == OptimizerKind::adamw;
   const double depth = static_cast<double>(std::max<std::int64_t>(depth_of(network), 1));
-  if (adaptive) return {(normalized ? 1e-3 : 1e-3 / std::sqrt(depth)) * std::min(1.0, std::sqrt(samples / 32)), 0};
+  if (adaptive) return (normalized ? 1e-3 : 1e-3 / std::sqrt(depth)) * std::min(1.0, std::sqrt(samples / 32));
   // Of momentum 0.9: a smaller momentum goes less far with a rate.
   const double reach = optimizer.kind == OptimizerKind::sgd ? 0 : optimizer.momentum;
   const double farther = std::min(2.0, (1 - reach) / 0.1);
   const double base = normalized ? 0.05 : 0.05 / depth;
-  return {base * farther * std::min(1.0, samples / 32), 0};
+  return base * farther * std::min(1.0, samples / 32);
 }
 
 }  // namespace tide

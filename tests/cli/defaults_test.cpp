@@ -63,7 +63,7 @@ TEST(Defaults, OfTidePlanAndOfPlanNetwork) {
 }
 
 TEST(Defaults, OfTideTrainAndOfASession) {
-  for (const std::string extra : {"", "--steps 50 "}) {  // an epoch, or a little more
+  for (const std::string extra : {"", "--steps 50 ", "--batch 12 --optimizer adam "}) {  // an epoch, or a little more
     Unsaid job = unsaid();
     for (const std::optional<Bytes>& memory : {budgets(job).front(), budgets(job).back()}) {
       const std::string words = "train " + job.words + budget_words(memory) + extra + "--json";
@@ -73,7 +73,8 @@ TEST(Defaults, OfTideTrainAndOfASession) {
       const json program = json::parse(run.out);
 
       TrainingOptions training;
-      if (!extra.empty()) training.steps = 50;
+      if (extra.starts_with("--steps")) training.steps = 50;
+      if (extra.starts_with("--batch")) training.batch = 12, job.options.optimizer.kind = OptimizerKind::adam;
       const Split data = split(digits());
       job.options.planner = within(memory);
       auto opened =
@@ -117,7 +118,6 @@ TEST(Defaults, ThatTheHelpTellsAreTheLibrarys) {
       {"--sub-batch", fmt::format("{}", samples_asked(session.planner.batch))},
       {"--validation", fmt::format("{}", kValidationFraction)},
       {"--epochs", fmt::format("{}", training.epochs)},
-      {"--lr", fmt::format("{}", training.schedule.base)},
       {"--schedule", std::string(schedule_name(training.schedule.kind))},
       {"--step-factor", fmt::format("{}", training.schedule.step_factor)}};
   EXPECT_EQ(training.seed, session.seed);

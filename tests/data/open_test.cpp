@@ -1,11 +1,12 @@
 // Every kind of data that can be named, from files made here; and that what is read is of the seed alone.
+#include "data/open.h"
+
 #include <cmath>
 #include <set>
 #include <thread>
 
 #include "data/ahead.h"
 #include "data/image_files.h"
-#include "data/open.h"
 #include "support/error_of.h"
 
 namespace tide::test {
@@ -129,8 +130,7 @@ TEST(OpenData, MnistsFiles) {
   ASSERT_EQ(data.train->size(), 2);
   const Sample second = read(*data.train, 1);
   EXPECT_EQ(second.labels.at(0), 7);
-  for (std::size_t i = 0; i < 16; ++i)
-    EXPECT_FLOAT_EQ(second.values[i], static_cast<float>((16 + i) * 8) / 255) << i;
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_FLOAT_EQ(second.values[i], static_cast<float>((16 + i) * 8) / 255) << i;
 }
 
 std::string floats(const std::vector<float>& numbers) {

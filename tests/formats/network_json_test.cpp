@@ -43,13 +43,32 @@ TEST(NetworkJson, ReadsLayersInAnyOrder) {
 }
 
 TEST(NetworkJson, TheZooSurvivesARoundTrip) {
-  for (const char* name : {"lenet", "digits", "alexnet", "vgg16", "resnet50", "preresnet:50", "inception-v3",
-                           "inception-v4", "densenet121", "fcn", "lstm:2,8,3", "superneurons/resnet50"}) {
+  for (const char* name :
+       {"lenet",          "digits",        "alexnet",     "vgg16",        "resnet50",           "preresnet:50",
+        "inception-v3",   "inception-v4",  "densenet121", "fcn",          "lstm:2,8,3",         "superneurons/resnet50",
+        "resnext50",      "googlenet",     "squeezenet",  "mobilenet-v2", "mobilenet-v3-small", "efficientnet-b0",
+        "regnet-y-400mf", "shufflenet-v2", "deeplab-v3",  "unet"}) {
     const Network network = make_model(name);
     const Network again = parse_network(format_network(network), "net.json");
     EXPECT_EQ(again.fingerprint(), network.fingerprint()) << name;
     EXPECT_EQ(again.name, network.name);
   }
+}
+
+TEST(NetworkJson, ActivationsHaveTheirUsualNumbersWhereTheFileHasNone) {
+  const auto options_of = [](const std::string& fields) {
+    const Network network = parse_network(
+        with(R"("kind": "relu", "name": "r1")", R"("kind": "activation", "name": "r1", )" + fields), "net.json");
+    return network.layers[2].as<ActivationOptions>();
+  };
+  const ActivationOptions clip = options_of(R"("function": "clip")");
+  EXPECT_EQ(clip.alpha, 0);
+  EXPECT_EQ(clip.beta, 6);
+  const ActivationOptions softplus = options_of(R"("beta": 7, "function": "softplus")");
+  EXPECT_EQ(softplus.alpha, 1);
+  EXPECT_EQ(softplus.beta, 7);
+  EXPECT_EQ(error_of(with(R"("kind": "relu", "name": "r1")", R"("kind": "activation", "name": "r1")")),
+            "net.json, layer 'r1': field 'function' is missing; add it");
 }
 
 TEST(NetworkJson, EveryOptionSurvivesARoundTrip) {
