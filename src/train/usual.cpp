@@ -31,10 +31,11 @@ double usual_learning_rate(const Network& network, const OptimizerOptions& optim
   const bool adaptive = optimizer.kind == OptimizerKind::adam || optimizer.kind == OptimizerKind::adamw;
   const double depth = static_cast<double>(std::max<std::int64_t>(depth_of(network), 1));
   if (adaptive) return (normalized ? 1e-3 : 1e-3 / std::sqrt(depth)) * std::min(1.0, std::sqrt(samples / 32));
-  // Of momentum 0.9: a smaller momentum goes less far with a rate.
-  const double reach = optimizer.kind == OptimizerKind::sgd ? 0 : optimizer.momentum;
-  const double farther = std::min(2.0, (1 - reach) / 0.1);
-  const double base = normalized ? 0.05 : 0.05 / depth;
+  // The rates are for this momentum; a smaller one goes less far with a rate.
+  constexpr double kMomentum = 0.9;
+  const double momentum = optimizer.kind == OptimizerKind::sgd ? 0 : optimizer.momentum;
+  const double farther = std::min(2.0, (1 - momentum) / (1 - kMomentum));
+  const double base = normalized ? 0.05 : std::min(0.004, 0.05 / depth);
   return base * farther * std::min(1.0, samples / 32);
 }
 

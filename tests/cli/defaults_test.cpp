@@ -63,7 +63,8 @@ TEST(Defaults, OfTidePlanAndOfPlanNetwork) {
 }
 
 TEST(Defaults, OfTideTrainAndOfASession) {
-  for (const std::string extra : {"", "--steps 50 ", "--batch 12 --optimizer adam "}) {  // an epoch, or a little more
+  for (const std::string extra :
+       {"", "--steps 50 ", "--batch 12 --steps 5 --optimizer adam "}) {  // an epoch, or a little more
     Unsaid job = unsaid();
     for (const std::optional<Bytes>& memory : {budgets(job).front(), budgets(job).back()}) {
       const std::string words = "train " + job.words + budget_words(memory) + extra + "--json";
@@ -74,7 +75,8 @@ TEST(Defaults, OfTideTrainAndOfASession) {
 
       TrainingOptions training;
       if (extra.starts_with("--steps")) training.steps = 50;
-      if (extra.starts_with("--batch")) training.batch = 12, job.options.optimizer.kind = OptimizerKind::adam;
+      if (extra.starts_with("--batch"))
+        training.batch = 12, training.steps = 5, job.options.optimizer.kind = OptimizerKind::adam;
       const Split data = split(digits());
       job.options.planner = within(memory);
       auto opened =

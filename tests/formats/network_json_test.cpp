@@ -68,7 +68,7 @@ TEST(NetworkJson, ActivationsHaveTheirUsualNumbersWhereTheFileHasNone) {
   EXPECT_EQ(softplus.alpha, 1);
   EXPECT_EQ(softplus.beta, 7);
   EXPECT_EQ(error_of(with(R"("kind": "relu", "name": "r1")", R"("kind": "activation", "name": "r1")")),
-            "net.json, layer 'r1': field 'function' is missing; add it");
+            "net.json, layer \"r1\": field 'function' is missing; add it");
 }
 
 TEST(NetworkJson, EveryOptionSurvivesARoundTrip) {

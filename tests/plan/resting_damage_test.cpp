@@ -47,8 +47,12 @@ void expect_found(const std::function<bool(Patient&)>& apply, const Kinds& expec
     if (!apply(p)) continue;
     ++applied;
     bool found = false;
-    for (const Finding& finding : check(p.plan, 100)) found = found || std::ranges::count(expected, finding.kind) > 0;
-    EXPECT_TRUE(found) << "seed " << seed;
+    std::string all;
+    for (const Finding& finding : check(p.plan, 100)) {
+      found = found || std::ranges::count(expected, finding.kind) > 0;
+      all += finding.text + '\n';
+    }
+    EXPECT_TRUE(found) << "seed " << seed << " is found to be otherwise: " << all;
   }
   EXPECT_GE(applied, 3) << "no plan offers a place for this damage";
 }
@@ -101,7 +105,8 @@ TEST(RestingDamage, AParameterIsNotFetched) {
         p.remove_op(found[p.pick(found.size())]);
         return true;
       },
-      {FindingKind::wrong_value, FindingKind::not_resident});
+      // Values are only looked at where the order holds, for which others may have counted on the copy.
+      {FindingKind::wrong_value, FindingKind::not_resident, FindingKind::race});
 }
 
 TEST(RestingDamage, ItsPlaceInHostMemoryEndsEarly) {
