@@ -5,16 +5,18 @@
 namespace tide::test {
 namespace {
 
-// What the gradients are of: every loss, divided by the global batch and its positions.
+// What the gradients are of: every loss, divided by the global batch and its terms.
 double total_loss(const Step& step, ReferenceInterpreter& interpreter, const StepState& state) {
   double total = 0;
   for (std::size_t t = 0; t < step.ordered_tasks; ++t) {
     if (step.tasks[t].kind != TaskKind::forward) continue;
     interpreter.run_task(TaskId(t), state);
-    if (step.layer_kind(step.tasks[t]) != LayerKind::softmax_cross_entropy) continue;
+    const LayerKind kind = step.layer_kind(step.tasks[t]);
+    if (!description_of(kind).loss) continue;
     const Shape shape = step.network->layer(step.tasks[t].layer).outputs[0];
-    total += interpreter.get(step.operands_of(TaskId(t)).back().tensor)[0] /
-             static_cast<double>(state.global_batch * shape.positions());
+    const std::int64_t terms = kind == LayerKind::softmax_cross_entropy ? shape.positions() : shape.per_sample();
+    total +=
+        interpreter.get(step.operands_of(TaskId(t)).back().tensor)[0] / static_cast<double>(state.global_batch * terms);
   }
   return total;
 }

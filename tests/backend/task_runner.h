@@ -87,10 +87,21 @@ inline void fill_float_labels(const Step& step, std::mt19937& generator, std::ve
   for (const LossLabels& loss : loss_labels(*step.network)) {
     const std::int64_t floats = loss.floats ? loss.count : loss.counted ? 1 : 0;
     const std::int64_t first = loss.offset + loss.count - floats;
-    for (std::int64_t n = 0; n * per_sample < static_cast<std::int64_t>(labels.size()); ++n)
-      for (std::int64_t i = 0; i < floats; ++i)
-        labels[static_cast<std::size_t>(n * per_sample + first + i)] =
-            bits_of(loss.counted ? 1.25F : static_cast<float>(generator() % 65) / 64.0F);
+    for (std::int64_t n = 0; n * per_sample < static_cast<std::int64_t>(labels.size()); ++n) {
+      double* const own = labels.data() + n * per_sample + first;
+      // Probabilities of classes have a sum of 1: each class but the last takes a part of what is left.
+      float left = 1;
+      for (std::int64_t i = 0; i < floats; ++i) {
+        float value = static_cast<float>(generator() % 65) / 64.0F;
+        if (loss.classes > 0) {
+          const std::int64_t place = i % loss.classes;
+          if (place == 0) left = 1;
+          value = place + 1 == loss.classes ? left : std::min(left, value / 4);
+          left -= value;
+        }
+        own[i] = bits_of(loss.counted ? 1.25F : value);
+      }
+    }
   }
 }
 

@@ -56,17 +56,16 @@ TIDE_INLINE void combine_line(const float* a, Index a_step, const float* b, Inde
   if (a_step == 1 && b_step == 1) {
 #pragma omp simd
     for (Index i = 0; i < count; ++i) y[i] = function(a[i], b[i]);
-  } else if (a_step == 1) {
+  } else if (a_step == 1 && b_step == 0) {
     const float other = *b;
 #pragma omp simd
     for (Index i = 0; i < count; ++i) y[i] = function(a[i], other);
-  } else if (b_step == 1) {
+  } else if (a_step == 0 && b_step == 1) {
     const float other = *a;
 #pragma omp simd
     for (Index i = 0; i < count; ++i) y[i] = function(other, b[i]);
-  } else {
-    const float both = function(*a, *b);
-    for (Index i = 0; i < count; ++i) y[i] = both;
+  } else {  // parameters lie row by row, so that channels are apart
+    for (Index i = 0; i < count; ++i) y[i] = function(a[i * a_step], b[i * b_step]);
   }
 }
 

@@ -108,17 +108,20 @@ struct SpreadMean {
 };
 
 SpreadMean spread_mean(const TaskView& view) {
-  const std::vector<std::int64_t>& axes = view.options<MeanOptions>().axes;
+  const auto& options = view.options<MeanOptions>();
   const Shape shape = view.input();
   const MemoryOrder order = MemoryOrder::channels_last(shape.rank());
   const auto averaged = [&](std::size_t axis) {
-    return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
+    return std::find(options.axes.begin(), options.axes.end(), static_cast<std::int64_t>(axis)) != options.axes.end();
   };
   // The result lies channels last too, among the axes that are left.
   std::vector<std::int64_t> left;
   std::vector<std::size_t> place_of(shape.rank(), 0);
   for (std::size_t axis = 0; axis < shape.rank(); ++axis)
-    if (!averaged(axis)) place_of[axis] = left.size(), left.push_back(shape.extent(axis));
+    if (!averaged(axis))
+      place_of[axis] = left.size(), left.push_back(shape.extent(axis));
+    else if (options.keep)
+      left.push_back(1);
   const Shape result{std::span<const std::int64_t>(left)};
   const Strides strides = strides_of(result, MemoryOrder::channels_last(result.rank()));
   SpreadMean mean;

@@ -7,7 +7,8 @@ namespace tide::test {
 
 inline OperatorRecord softmax_record() {
   const auto along = [](std::int64_t axis) {
-    return [=](Builder& net, Value x) { return net.softmax(x, {.axis = axis}); };
+    // What its input is gets gradients that add up to zero, which no bias in front of it can be measured by.
+    return [=](Builder& net, Value x) { return net.softmax(net.tanh(x), {.axis = axis}); };
   };
   return {.kind = LayerKind::softmax,
           .cases =

@@ -75,6 +75,7 @@ inline OperatorRecord combine_record() {
                             return net.combine(x, net.fully_connected(x, {.channels = 5}), CombineFunction::multiply);
                           }});
   record.cases.push_back({"combine_rank_three", 3, {1, 5, 6}, [](Builder& net, Value x) {
+                            x = net.tanh(x);
                             return net.combine(x, net.mean(x, {.axes = {2}, .keep = true}), CombineFunction::subtract);
                           }});
   record.cases.push_back({"combine_many_channels", 2, {1, 64, 5, 6}, [](Builder& net, Value x) {

@@ -131,7 +131,7 @@ inline OperatorRecord pad_record() {
                    {1, 3, 4, 5},
                    padded({.before = {0, 2, 1}, .after = {0, 0, 6}, .mode = PadMode::replicate})},
                   {"pad_rank_three", 2, {1, 3, 5}, padded({.before = {1, 2}, .after = {0, 1}})},
-                  {"pad_vector", 2, {1, 5}, padded({.before = {2}, .after = {1}})},
+                  {"pad_vector", 5, {1, 5}, padded({.before = {2}, .after = {1}})},
               },
           .large =
               {
@@ -198,7 +198,7 @@ inline OperatorRecord reshape_record() {
           .cases =
               {
                   {"reshape", 2, {1, 6, 4, 5}, reshaped({1, 2, 3, 4, 5})},
-                  {"reshape_to_image", 2, {1, 24}, reshaped({1, 4, 3, 2})},
+                  {"reshape_to_image", 5, {1, 24}, reshaped({1, 4, 3, 2})},
                   {"reshape_mixed", 3, {1, 4, 3, 5}, reshaped({1, 5, 12})},
               },
           .large =
