@@ -78,13 +78,22 @@ __global__ void merge_statistics_kernel(RowsAndChannels s, int parts, const Type
   keep_statistics(out, c, count, mean, squares, old_mean, old_variance);
 }
 
-template <typename Type, int width, bool adds>
+__global__ void frozen_kernel(std::int64_t channels, double epsilon, const float* running_mean,
+                              const float* running_variance, float* mean, float* inverse_deviation) {
+  const std::int64_t c = thread_index();
+  if (c >= channels) return;
+  mean[c] = running_mean[c];
+  inverse_deviation[c] = static_cast<float>(1 / sqrt(static_cast<double>(running_variance[c]) + epsilon));
+}
+
+template <typename Type, int width, bool adds, FusedFunction function>
 __global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, ColumnGrid grid, BatchNormApply a) {
   const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
   if (group >= grid.groups) return;
   const int channel = group * width;
   const auto *x = static_cast<const Type*>(a.x), *other = static_cast<const Type*>(a.other);
   auto* y = static_cast<Type*>(a.y);
+  const FunctionNumbers numbers = numbers_of(a.fused);
   Normalizer<width> normalized = Normalizer<width>::of(a.mean, a.spread, a.scale, a.shift, channel);
   if (a.is_variance) {
     const Pack<width> variance = Pack<width>::load(a.spread + channel), gain = Pack<width>::load(a.scale + channel);
@@ -109,20 +118,18 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(std::int64_t rows, Colu
           const Pack<width> added = Pack<width>::of(loaded.other);
           for (int k = 0; k < width; ++k) value.v[k] += added.v[k];
         }
-        // A NaN passes, so that it is seen.
-        if (a.relu)
-          for (int k = 0; k < width; ++k) value.v[k] = value.v[k] <= 0.0F ? 0.0F : value.v[k];
+        for (int k = 0; k < width; ++k) value.v[k] = fused<function>(value.v[k], numbers);
         value.store(y + at);
       });
 }
 
-template <typename Type, bool adds>
+template <typename Type, bool adds, FusedFunction function>
 void launch_apply(cudaStream_t stream, const RowsAndChannels& s, const BatchNormApply& apply) {
   const ColumnGrid grid = apply_grid<Type>(s);
   if (grid.width > 1)
-    apply_kernel<Type, kPackOf<Type>, adds><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
+    apply_kernel<Type, kPackOf<Type>, adds, function><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
   else
-    apply_kernel<Type, 1, adds><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
+    apply_kernel<Type, 1, adds, function><<<grid.grid(), grid.block(), 0, stream>>>(s.rows, grid, apply);
 }
 
 // Sums the deviations of x, then has them merged: merge(x, parts, partial sums).
@@ -160,13 +167,23 @@ cudaError_t launch_batch_norm_moments(cudaStream_t stream, const RowsAndChannels
   });
 }
 
+cudaError_t launch_batch_norm_frozen(cudaStream_t stream, std::int64_t channels, double epsilon,
+                                     const float* running_mean, const float* running_variance, float* mean,
+                                     float* inverse_deviation) {
+  frozen_kernel<<<blocks_for(channels), kThreads, 0, stream>>>(channels, epsilon, running_mean, running_variance, mean,
+                                                               inverse_deviation);
+  return cudaGetLastError();
+}
+
 cudaError_t launch_batch_norm_apply(cudaStream_t stream, const RowsAndChannels& s, Element element,
                                     const BatchNormApply& apply) {
   return with_element(element, [&](auto type) {
-    if (apply.other != nullptr)
-      launch_apply<decltype(type), true>(stream, s, apply);
-    else
-      launch_apply<decltype(type), false>(stream, s, apply);
+    with_fused(apply.fused.function, [&](auto function) {
+      if (apply.other != nullptr)
+        launch_apply<decltype(type), true, function>(stream, s, apply);
+      else
+        launch_apply<decltype(type), false, function>(stream, s, apply);
+    });
     return cudaGetLastError();
   });
 }

@@ -1,8 +1,11 @@
 // What the forward and the backward kernels of batch normalization share.
 #pragma once
 
+#include <type_traits>
+
 #include "backend/cuda/batch_norm.h"
 #include "backend/cuda/column_sums.cuh"
+#include "backend/cuda/functions.cuh"
 
 namespace tide::cuda {
 
@@ -12,12 +15,27 @@ ColumnGrid apply_grid(const RowsAndChannels& s) {
   return ColumnGrid::of<Type>(s.rows, s.channels, kApplyBlocks, 65535);
 }
 
+__host__ __device__ inline FunctionNumbers numbers_of(const FusedStep& step) { return {step.minimum, step.maximum}; }
+
+// Calls `use` with the function as a type.
+template <typename Use>
+void with_fused(FusedFunction function, Use use) {
+  using F = FusedFunction;
+  switch (function) {
+    case F::none: return use(std::integral_constant<F, F::none>{});
+    case F::relu: return use(std::integral_constant<F, F::relu>{});
+    case F::clip: return use(std::integral_constant<F, F::clip>{});
+    case F::silu: return use(std::integral_constant<F, F::silu>{});
+    case F::hard_swish: return use(std::integral_constant<F, F::hard_swish>{});
+  }
+}
+
 // Passes over the rows that follow a reduction go backwards: what it read last is still in the cache.
 __device__ inline std::int64_t backwards(const ColumnGrid& grid) {
   return (grid.parts - 1 - blockIdx.y) * grid.rows_per_part;
 }
 
-// The one place where x is normalized: backward asks it where relu was open.
+// The one place where x is normalized: backward asks it for what the fused function was made of.
 template <int width>
 struct Normalizer {
   Pack<width> mean, factor, shift;

@@ -1,9 +1,16 @@
-// Batch normalization over NHWC, with what is fused into it: y = max(0, normalized x + other).
+// Batch normalization over NHWC, with what is fused into it: y = function(normalized x + other).
 #pragma once
 
 #include "backend/cuda/column_sums.h"
+#include "network/option_enums.h"
 
 namespace tide::cuda {
+
+// What is done to the result, and between which bounds a clip leaves it.
+struct FusedStep {
+  FusedFunction function = FusedFunction::none;
+  float minimum = 0, maximum = 0;
+};
 
 // Scratch of the functions below.
 [[nodiscard]] std::size_t batch_norm_training_bytes(const RowsAndChannels& shape, Element element);
@@ -19,6 +26,11 @@ struct BatchNormStatistics {
 [[nodiscard]] cudaError_t launch_batch_norm_statistics(cudaStream_t stream, const RowsAndChannels& shape,
                                                        Element element, const void* x,
                                                        const BatchNormStatistics& statistics, std::byte* workspace);
+
+// Statistics that stay what they are, in the form that backward and replays read.
+[[nodiscard]] cudaError_t launch_batch_norm_frozen(cudaStream_t stream, std::int64_t channels, double epsilon,
+                                                   const float* running_mean, const float* running_variance,
+                                                   float* mean, float* inverse_deviation);
 
 // Where the samples are equal parts, each by itself, a part has a row of 2 * channels floats: of the forward pass the
 // means and the squares around them; of the backward pass the sums for scale and for shift.
@@ -51,13 +63,14 @@ struct BatchNormApply {
   const void *x, *other;  // other: may be null
   const float *mean, *spread, *scale, *shift;
   void* y;  // may be x or other
-  bool relu, is_variance;
+  FusedStep fused;
+  bool is_variance;
   double epsilon;
 };
 [[nodiscard]] cudaError_t launch_batch_norm_apply(cudaStream_t stream, const RowsAndChannels& shape, Element element,
                                                   const BatchNormApply& apply);
 
-// With g the sum of dy and second_dy where relu was open (as y says, or else x with `shift`), dx
+// With g the sum of dy and second_dy behind the fused function (whose slope y tells, or else x with `shift`), dx
 // is the gradient of x and other_dx is g. Null: not there, or not wanted. dx and other_dx may be
 // any of y, dy and second_dy; without these but dy, dx may be x.
 struct BatchNormBackward {
@@ -66,6 +79,8 @@ struct BatchNormBackward {
   void *dx, *other_dx;
   float *d_scale, *d_shift;
   bool add_scale, add_shift;
+  FusedStep fused = {};
+  bool frozen = false;  // the statistics did not depend on x
   // Not null: the sums over all samples, of `all_rows`, which the first pass then need not make.
   const float *scale_sums = nullptr, *shift_sums = nullptr;
   std::int64_t all_rows = 0;

@@ -1,23 +1,22 @@
 // Two passes: the first sums the gradients that arrive and their products with x, the second
-// makes dx of the sums. Where the gated gradient is a result of its own, the first pass stores it
+// makes dx of the sums. Where the gradient behind the fused function is a result of its own, the first pass stores it
 // and the second reads it instead of what it was made of.
-#include <type_traits>
-
 #include "backend/cuda/batch_norm.cuh"
 
 namespace tide::cuda {
 namespace {
 
-// What says where relu was open.
-enum class Gate { none, from_y, from_x };
+// What the slope of the fused function is made from.
+enum class SlopeFrom { nothing, y, x };
 
-// The sum of one or two gradients where the gate is open.
-template <typename Type, Gate gate, bool two>
+// The sum of one or two gradients behind that function.
+template <typename Type, SlopeFrom slope, FusedFunction function, bool two>
 struct ArrivingGradient {
   const Type *x, *y, *dy, *second;
   const float *mean, *inverse_deviation, *scale, *shift;
+  FunctionNumbers numbers;
   // So many rows that about eight loads are under way.
-  static constexpr int kLoads = 2 + (gate == Gate::from_y ? 1 : 0) + (two ? 1 : 0), kRows = kLoads > 2 ? 2 : 4;
+  static constexpr int kLoads = 2 + (slope == SlopeFrom::y ? 1 : 0) + (two ? 1 : 0), kRows = kLoads > 2 ? 2 : 4;
 
   template <int width>
   struct Fetched {
@@ -25,7 +24,7 @@ struct ArrivingGradient {
   };
   template <int width>
   __device__ Normalizer<width> start(int channel) const {
-    if constexpr (gate == Gate::from_x)
+    if constexpr (slope == SlopeFrom::x)
       return Normalizer<width>::of(mean, inverse_deviation, scale, shift, channel);
     else
       return {Pack<width>::load(mean + channel), {}, {}};
@@ -36,7 +35,7 @@ struct ArrivingGradient {
     fetched.x = Raw<Type, width>::load(x + at);
     fetched.dy = Raw<Type, width>::load(dy + at);
     if constexpr (two) fetched.second = Raw<Type, width>::load(second + at);
-    if constexpr (gate == Gate::from_y) fetched.y = Raw<Type, width>::load(y + at);
+    if constexpr (slope == SlopeFrom::y) fetched.y = Raw<Type, width>::load(y + at);
     return fetched;
   }
   template <int width>
@@ -47,22 +46,23 @@ struct ArrivingGradient {
       const Pack<width> other = Pack<width>::of(fetched.second);
       for (int k = 0; k < width; ++k) gradient.v[k] += other.v[k];
     }
-    if constexpr (gate == Gate::from_y) {
-      const Pack<width> open = Pack<width>::of(fetched.y);
-      for (int k = 0; k < width; ++k) gradient.v[k] = open.v[k] > 0.0F ? gradient.v[k] : 0.0F;
-    } else if constexpr (gate == Gate::from_x) {
-      for (int k = 0; k < width; ++k) gradient.v[k] = normalized(value.v[k], k) > 0.0F ? gradient.v[k] : 0.0F;
+    if constexpr (slope == SlopeFrom::y) {
+      const Pack<width> result = Pack<width>::of(fetched.y);
+      for (int k = 0; k < width; ++k) gradient.v[k] = through_fused<function>(gradient.v[k], result.v[k], numbers);
+    } else if constexpr (slope == SlopeFrom::x) {
+      for (int k = 0; k < width; ++k)
+        gradient.v[k] = through_fused<function>(gradient.v[k], normalized(value.v[k], k), numbers);
     }
     return gradient;
   }
 };
 
 // Sums of the gradient and of its product with the deviation of x.
-template <typename Type, Gate gate, bool two, bool stores>
+template <typename Type, typename Arriving, bool stores>
 struct GradientTerms {
-  ArrivingGradient<Type, gate, two> arriving;
+  Arriving arriving;
   Type* stored;
-  static constexpr int kSums = 2, kRows = ArrivingGradient<Type, gate, two>::kRows;
+  static constexpr int kSums = 2, kRows = Arriving::kRows;
   template <int width>
   __device__ Normalizer<width> start(int channel) const {
     return arriving.template start<width>(channel);
@@ -101,8 +101,8 @@ __global__ void merge_gradients_kernel(RowsAndChannels s, int parts, const float
   const double sum = sums.v[0], product = sums.v[1];
   const auto count = static_cast<double>(s.rows);
   coefficients[c] = static_cast<float>(gain);
-  coefficients[s.channels + c] = static_cast<float>(-gain * inverse * inverse * product / count);
-  coefficients[2 * s.channels + c] = static_cast<float>(-gain * sum / count);
+  coefficients[s.channels + c] = b.frozen ? 0.0F : static_cast<float>(-gain * inverse * inverse * product / count);
+  coefficients[2 * s.channels + c] = b.frozen ? 0.0F : static_cast<float>(-gain * sum / count);
   if (b.d_scale != nullptr) b.d_scale[c] = static_cast<float>(product * inverse) + d_scale;
   if (b.d_shift != nullptr) b.d_shift[c] = static_cast<float>(sum) + d_shift;
 }
@@ -118,10 +118,9 @@ __global__ void known_gradients_kernel(RowsAndChannels s, BatchNormBackward b, f
   coefficients[2 * s.channels + c] = static_cast<float>(-gain * static_cast<double>(b.shift_sums[c]) / count);
 }
 
-template <typename Type, int width, Gate gate, bool two>
+template <typename Type, int width, typename Arriving>
 __global__ void __launch_bounds__(kThreads)
-    gradient_kernel(std::int64_t rows, ColumnGrid grid, ArrivingGradient<Type, gate, two> arriving, Type* dx,
-                    const float* coefficients) {
+    gradient_kernel(std::int64_t rows, ColumnGrid grid, Arriving arriving, Type* dx, const float* coefficients) {
   const int group = static_cast<int>(blockIdx.x) * grid.tx + static_cast<int>(threadIdx.x);
   if (group >= grid.groups) return;
   const int channel = group * width;
@@ -130,7 +129,7 @@ __global__ void __launch_bounds__(kThreads)
   const Pack<width> factor = Pack<width>::load(coefficients + channel);
   const Pack<width> slope = Pack<width>::load(coefficients + channels + channel);
   const Pack<width> offset = Pack<width>::load(coefficients + 2 * channels + channel);
-  for_each_row<ArrivingGradient<Type, gate, two>::kRows>(
+  for_each_row<Arriving::kRows>(
       rows, grid, channels, channel, [&](std::int64_t at) { return arriving.template fetch<width>(at); },
       [&](std::int64_t at, const auto& fetched) {
         const Pack<width> value = Pack<width>::of(fetched.x);
@@ -149,10 +148,15 @@ class Backward {
       : stream_(stream), shape_(shape), b_(backward), partial_(reinterpret_cast<float*>(workspace)) {}
 
   void run() const {
+    constexpr FusedFunction kNone = FusedFunction::none;
     if (b_.scale_sums != nullptr) return spread();
-    if (b_.y != nullptr) return with_gate<Gate::from_y>();
-    if (b_.shift != nullptr) return with_gate<Gate::from_x>();
-    with_gate<Gate::none>();
+    if (b_.fused.function == kNone) return with_count<SlopeFrom::nothing, kNone>();
+    with_fused(b_.fused.function, [&](auto function) {
+      // Of the other functions the result does not tell the slope.
+      if constexpr (function == FusedFunction::relu || function == FusedFunction::clip)
+        if (b_.y != nullptr) return with_count<SlopeFrom::y, function>();
+      if constexpr (function != kNone) with_count<SlopeFrom::x, function>();
+    });
   }
 
  private:
@@ -160,19 +164,19 @@ class Backward {
     float* coefficients = partial_ + partial_floats<Type>(shape_, 2);
     const auto blocks = static_cast<unsigned>((shape_.channels + kThreads - 1) / kThreads);
     known_gradients_kernel<<<blocks, kThreads, 0, stream_>>>(shape_, b_, coefficients);
-    second_pass(arriving<Gate::none, false>(b_.dy), coefficients);
+    second_pass(plain(b_.dy), coefficients);
   }
 
-  template <Gate gate>
-  void with_gate() const {
+  template <SlopeFrom slope, FusedFunction function>
+  void with_count() const {
     if (b_.second_dy != nullptr)
-      passes<gate, true>();
+      passes<slope>(arriving<slope, function, true>(b_.dy));
     else
-      passes<gate, false>();
+      passes<slope>(arriving<slope, function, false>(b_.dy));
   }
 
-  template <Gate gate, bool two>
-  [[nodiscard]] ArrivingGradient<Type, gate, two> arriving(const void* dy) const {
+  template <SlopeFrom slope, FusedFunction function, bool two>
+  [[nodiscard]] ArrivingGradient<Type, slope, function, two> arriving(const void* dy) const {
     return {static_cast<const Type*>(b_.x),
             static_cast<const Type*>(b_.y),
             static_cast<const Type*>(dy),
@@ -180,21 +184,23 @@ class Backward {
             b_.mean,
             b_.inverse_deviation,
             b_.scale,
-            b_.shift};
+            b_.shift,
+            numbers_of(b_.fused)};
+  }
+  [[nodiscard]] auto plain(const void* dy) const {
+    return arriving<SlopeFrom::nothing, FusedFunction::none, false>(dy);
   }
 
-  template <Gate gate, bool two>
-  void passes() const {
+  template <SlopeFrom slope, typename Arriving>
+  void passes(const Arriving& arriving) const {
     const ColumnGrid grid = reduction_grid<Type>(shape_);
     auto* stored = static_cast<Type*>(b_.other_dx);
-    // Only a gate that y keeps has a second input's gradient behind it.
-    if (gate == Gate::from_y && stored != nullptr)
-      launch_reduce<Type>(stream_, shape_, grid,
-                          GradientTerms<Type, gate, two, gate == Gate::from_y>{arriving<gate, two>(b_.dy), stored},
+    // Only where y tells the slope there is a second input, whose gradient this is.
+    if (slope == SlopeFrom::y && stored != nullptr)
+      launch_reduce<Type>(stream_, shape_, grid, GradientTerms<Type, Arriving, slope == SlopeFrom::y>{arriving, stored},
                           partial_);
     else
-      launch_reduce<Type>(stream_, shape_, grid,
-                          GradientTerms<Type, gate, two, false>{arriving<gate, two>(b_.dy), nullptr}, partial_);
+      launch_reduce<Type>(stream_, shape_, grid, GradientTerms<Type, Arriving, false>{arriving, nullptr}, partial_);
     if (b_.dx == nullptr && b_.d_scale == nullptr && b_.d_shift == nullptr) return;
     // A multiple of 4 floats wherever packs are used: channels are then one.
     float* coefficients = partial_ + partial_floats<Type>(shape_, 2);
@@ -202,13 +208,13 @@ class Backward {
                                                                                 partial_, b_, coefficients);
     if (b_.dx == nullptr) return;
     if (stored != nullptr)
-      second_pass(arriving<Gate::none, false>(stored), coefficients);
+      second_pass(plain(stored), coefficients);
     else
-      second_pass(arriving<gate, two>(b_.dy), coefficients);
+      second_pass(arriving, coefficients);
   }
 
-  template <Gate gate, bool two>
-  void second_pass(const ArrivingGradient<Type, gate, two>& gradient, const float* coefficients) const {
+  template <typename Arriving>
+  void second_pass(const Arriving& gradient, const float* coefficients) const {
     const ColumnGrid grid = apply_grid<Type>(shape_);
     auto* dx = static_cast<Type*>(b_.dx);
     if (grid.width > 1)

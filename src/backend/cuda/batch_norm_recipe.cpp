@@ -6,6 +6,11 @@ namespace {
 
 RowsAndChannels rows_and_channels(const Shape& shape) { return {shape.batch() * shape.positions(), shape.channels()}; }
 
+FusedStep fused_of(const TaskView& view) {
+  const auto& options = view.options<BatchNormOptions>();
+  return {options.fused, static_cast<float>(options.fused_minimum), static_cast<float>(options.fused_maximum)};
+}
+
 // What forward, replay and evaluation share.
 class Normalization {
  public:
@@ -17,7 +22,7 @@ class Normalization {
         scale_(view.read(Role::weight)),
         shift_(view.read(Role::bias)),
         other_(view.find_read(Role::x, 1)),
-        relu_(view.options<BatchNormOptions>().relu) {}
+        fused_(fused_of(view)) {}
 
   [[nodiscard]] const void* x(const Launch& launch) const { return launch.operands[x_]; }
 
@@ -31,7 +36,7 @@ class Normalization {
                                input_of(launch, scale_),
                                input_of(launch, shift_),
                                launch.operands[y_],
-                               relu_,
+                               fused_,
                                epsilon.has_value(),
                                epsilon.value_or(0)};
     check(launch_batch_norm_apply(context.stream(), shape_, element_, apply), "batch normalization");
@@ -42,7 +47,7 @@ class Normalization {
   Element element_;
   std::size_t x_, y_, scale_, shift_;
   std::optional<std::size_t> other_;
-  bool relu_;
+  FusedStep fused_;
 };
 
 // Where a task puts the statistics of samples, and what it moves by them.
@@ -94,6 +99,22 @@ Recipe training_recipe(const TaskView& view, const ContextPtr& context) {
         if (normalization) normalization->run(*context, launch, places.mean, places.deviation, {});
       },
       batch_norm_training_bytes(shape, element));
+}
+
+// The running statistics, which are kept for backward as they are.
+Recipe frozen_recipe(const TaskView& view, const ContextPtr& context) {
+  const double epsilon = view.options<BatchNormOptions>().epsilon;
+  const std::int64_t channels = view.input().channels();
+  const Normalization normalization(view);
+  const std::size_t old_mean = view.read(Role::running_mean), old_variance = view.read(Role::running_variance);
+  const std::size_t mean = view.written(Role::mean), deviation = view.written(Role::inverse_deviation);
+  return recipe([=](const Launch& launch) {
+    check(
+        launch_batch_norm_frozen(context->stream(), channels, epsilon, input_of(launch, old_mean),
+                                 input_of(launch, old_variance), output_of(launch, mean), output_of(launch, deviation)),
+        "batch normalization");
+    normalization.run(*context, launch, mean, deviation, {});
+  });
 }
 
 // Of one part of the samples, by itself.
@@ -162,16 +183,20 @@ std::optional<std::size_t> gradient_of_input(const TaskView& view, std::int16_t 
 
 Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
   const RowsAndChannels shape = rows_and_channels(view.input());
-  const bool relu = view.options<BatchNormOptions>().relu;
+  const FusedStep fused = fused_of(view);
+  const bool has_function = fused.function != FusedFunction::none;
   const std::size_t x = view.read(Role::x), dy = view.read(Role::dy), scale = view.read(Role::weight);
   const std::size_t mean = view.read(Role::mean), deviation = view.read(Role::inverse_deviation);
   const auto second_dy = view.find_read(Role::dy, 1);
   // The rules of the paper have y read where nothing is fused.
-  const auto y = relu ? view.find_read(Role::y) : std::nullopt;
-  const auto shift = relu ? view.find_read(Role::bias) : std::nullopt;
+  const auto y = has_function ? view.find_read(Role::y) : std::nullopt;
+  const auto shift = has_function ? view.find_read(Role::bias) : std::nullopt;
   const auto dx = gradient_of_input(view, 0), other_dx = gradient_of_input(view, 1);
   const auto d_scale = view.find_written(Role::d_weight), d_shift = view.find_written(Role::d_bias);
   const bool add_scale = d_scale && view.accumulates(*d_scale), add_shift = d_shift && view.accumulates(*d_shift);
+  if (y && fused.function != FusedFunction::relu && fused.function != FusedFunction::clip)
+    throw Error("the slope of {} does not follow from its result", enum_name(fused.function));
+  const bool frozen = view.options<BatchNormOptions>().frozen_statistics;
   const Element element = element_of(view, x);
   const auto scale_sums = view.find_read(Role::d_weight), shift_sums = view.find_read(Role::d_bias);
   const std::int64_t all_rows = normalized_samples(view.step().options) * (shape.rows / view.samples());
@@ -193,6 +218,8 @@ Recipe backward_recipe(const TaskView& view, const ContextPtr& context) {
                                          floats(d_shift),
                                          add_scale,
                                          add_shift,
+                                         fused,
+                                         frozen,
                                          scale_sums ? input_of(launch, *scale_sums) : nullptr,
                                          shift_sums ? input_of(launch, *shift_sums) : nullptr,
                                          all_rows};
@@ -209,7 +236,9 @@ Recipe batch_norm_recipe(const TaskView& view, const ContextPtr& context) {
   if (view.find_read(Role::moments))
     return view.is_forward() ? joined_statistics_recipe(view, context) : joined_sums_recipe(view, context);
   if (!view.is_forward()) return backward_recipe(view, context);
-  if (view.find_written(Role::mean)) return training_recipe(view, context);
+  if (view.find_written(Role::mean))
+    return view.options<BatchNormOptions>().frozen_statistics ? frozen_recipe(view, context)
+                                                              : training_recipe(view, context);
   return fixed_recipe(view, context);
 }
 

@@ -1,15 +1,12 @@
 #include "backend/cuda/channel_rows.h"
 #include "backend/cuda/launch_grid.cuh"
+#include "backend/cuda/loss_metric.cuh"
 
 namespace tide::cuda {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr int kRowsPerBlock = kThreads / kWarp;  // a warp for each row
-
-struct Metric {
-  double loss, correct;
-};
 
 template <typename Value, typename Combine>
 __device__ Value across_warp(Value value, Combine combine) {
@@ -24,87 +21,100 @@ struct Plus {
   }
 };
 
-__device__ std::int64_t label_of(const LossShape& s, const std::int32_t* labels, std::int64_t row) {
-  return labels[row / s.positions * s.labels_per_sample + s.label_offset + row % s.positions];
+// The first of the largest values. A NaN is never larger, and ends in the sums.
+struct Largest {
+  float value = -INFINITY;
+  std::int64_t at;
+  __device__ void take(float other, std::int64_t other_at) {
+    if (other > value || (other == value && other_at < at)) {
+      value = other;
+      at = other_at;
+    }
+  }
+  __device__ void across() {
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFU, value, distance);
+      const std::int64_t other_at = __shfl_xor_sync(0xFFFFFFFFU, at, distance);
+      take(other, other_at);
+    }
+  }
+};
+
+// The labels of one row: a class, or the wanted probabilities of all.
+struct RowLabels {
+  std::int64_t label;
+  const float* wanted;  // null: a class
+  double share;         // how much the row counts
+  __device__ static RowLabels of(const LossShape& s, const std::int32_t* labels, std::int64_t row) {
+    const std::int64_t sample = row / s.positions, position = row - sample * s.positions;
+    const std::int32_t* const own = labels + sample * s.labels_per_sample + s.label_offset;
+    if (s.soft) return {-1, reinterpret_cast<const float*>(own) + position * s.classes, 1};
+    const std::int64_t label = own[position];
+    const bool counts = label >= 0 && label < s.classes;
+    return {label, nullptr, !counts ? 0.0 : s.counted ? static_cast<double>(__int_as_float(own[s.positions])) : 1.0};
+  }
+};
+
+// A warp's row. y may be x.
+template <typename Type>
+__device__ LossMetric loss_of_row(const LossShape& s, const Type* x, const RowLabels& labels, float* y, int lane) {
+  Largest answer{-INFINITY, s.classes}, likeliest{-INFINITY, s.classes};
+  double sum = 0, mean = 0, all = 0;  // of x, of x by wanted probabilities, of these
+  for (std::int64_t c = lane; c < s.classes; c += kWarp) {
+    const float value = to_float(x[c]);
+    answer.take(value, c);
+    sum += static_cast<double>(value);
+    if (labels.wanted == nullptr) continue;
+    const float wanted = labels.wanted[c];
+    likeliest.take(wanted, c);
+    all += static_cast<double>(wanted);
+    mean += static_cast<double>(wanted) * static_cast<double>(value);
+  }
+  answer.across();
+  sum = across_warp(sum, Plus{});
+  if (labels.wanted != nullptr) {
+    likeliest.across();
+    mean = across_warp(mean, Plus{});
+    all = across_warp(all, Plus{});
+  } else if (labels.share > 0) {
+    mean = static_cast<double>(to_float(x[labels.label]));
+    all = 1;
+    likeliest.at = labels.label;
+  }
+  __syncwarp();
+  double total = 0;
+  for (std::int64_t c = lane; c < s.classes; c += kWarp) {
+    const float e = expf(to_float(x[c]) - answer.value);
+    y[c] = e;
+    total += static_cast<double>(e);
+  }
+  total = across_warp(total, Plus{});
+  const auto factor = static_cast<float>(1 / total);
+  for (std::int64_t c = lane; c < s.classes; c += kWarp) y[c] *= factor;
+  if (labels.share == 0) return {0, 0};
+  const double wanted = (1 - s.smoothing) * mean + s.smoothing / static_cast<double>(s.classes) * sum;
+  const double weights = (1 - s.smoothing) * all + s.smoothing;
+  return {s.weight * labels.share * (weights * (static_cast<double>(answer.value) + log(total)) - wanted),
+          answer.at == likeliest.at ? 1.0 : 0.0};
 }
 
 template <typename Type>
-__global__ void loss_kernel(LossShape s, const Type* x, const std::int32_t* labels, float* y, Metric* partial) {
-  __shared__ Metric metrics[kRowsPerBlock];
+__global__ void loss_kernel(LossShape s, const Type* x, const std::int32_t* labels, float* y, LossMetric* partial) {
+  __shared__ LossMetric metrics[kRowsPerBlock];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + warp;
-  Metric metric{};
-  if (row < s.rows) {
-    const Type* from = x + row * s.classes;
-    float* to = y + row * s.classes;
-    const std::int64_t label = label_of(s, labels, row);
-    const bool counts = label >= 0 && label < s.classes;
-    // The first maximum is the answer. A NaN is never larger, and ends in the sum below.
-    float largest = -INFINITY;
-    std::int64_t answer = s.classes;
-    double sum = 0;
-    for (std::int64_t c = lane; c < s.classes; c += kWarp) {
-      const float value = to_float(from[c]);
-      if (value > largest) {
-        largest = value;
-        answer = c;
-      }
-      sum += static_cast<double>(value);
-    }
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-      const float other = __shfl_xor_sync(0xFFFFFFFFU, largest, distance);
-      const std::int64_t other_answer = __shfl_xor_sync(0xFFFFFFFFU, answer, distance);
-      if (other > largest || (other == largest && other_answer < answer)) {
-        largest = other;
-        answer = other_answer;
-      }
-    }
-    sum = across_warp(sum, Plus{});
-    const double of_label = counts ? static_cast<double>(to_float(from[label])) : 0;
-    __syncwarp();
-    double total = 0;
-    for (std::int64_t c = lane; c < s.classes; c += kWarp) {
-      const float e = expf(to_float(from[c]) - largest);
-      to[c] = e;
-      total += static_cast<double>(e);
-    }
-    total = across_warp(total, Plus{});
-    const auto factor = static_cast<float>(1 / total);
-    for (std::int64_t c = lane; c < s.classes; c += kWarp) to[c] *= factor;
-    if (counts) {
-      const double wanted = (1 - s.smoothing) * of_label + s.smoothing / static_cast<double>(s.classes) * sum;
-      metric.loss = s.weight * (static_cast<double>(largest) + log(total) - wanted);
-      metric.correct = answer == label ? 1 : 0;
-    }
-  }
+  LossMetric metric{};
+  if (row < s.rows)
+    metric = loss_of_row(s, x + row * s.classes, RowLabels::of(s, labels, row), y + row * s.classes, lane);
   if (lane == 0) metrics[warp] = metric;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  Metric block{};
-  for (const Metric& one : metrics) {
+  LossMetric block{};
+  for (const LossMetric& one : metrics) {
     block.loss += one.loss;
     block.correct += one.correct;
   }
   partial[blockIdx.x] = block;
-}
-
-__global__ void merge_metric_kernel(const Metric* partial, std::int64_t count, float* metric, bool adds) {
-  __shared__ Metric shared[kThreads];
-  Metric mine{};
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
-    mine.loss += partial[i].loss;
-    mine.correct += partial[i].correct;
-  }
-  shared[threadIdx.x] = mine;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  Metric total{};
-  for (const Metric& one : shared) {
-    total.loss += one.loss;
-    total.correct += one.correct;
-  }
-  metric[0] = static_cast<float>(total.loss) + (adds ? metric[0] : 0.0F);
-  metric[1] = static_cast<float>(total.correct) + (adds ? metric[1] : 0.0F);
 }
 
 template <typename Type>
@@ -113,15 +123,14 @@ __global__ void loss_backward_kernel(LossShape s, const DeviceState* state, cons
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock + warp;
   if (row >= s.rows) return;
-  const std::int64_t label = label_of(s, labels, row);
-  const bool counts = label >= 0 && label < s.classes && state->global_batch > 0;
-  const auto factor =
-      counts ? static_cast<float>(s.weight / static_cast<double>(state->global_batch * s.positions)) : 0.0F;
+  const RowLabels own = RowLabels::of(s, labels, row);
+  const auto factor = static_cast<float>(own.share * gradient_scale_of(*state, s.weight, s.positions));
   const auto rest = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
   const auto most = static_cast<float>(1 - s.smoothing);
   for (std::int64_t c = lane; c < s.classes; c += kWarp) {
     float value = factor * (y[row * s.classes + c] - rest);
-    if (c == label) value -= factor * most;
+    if (own.wanted != nullptr) value -= factor * most * own.wanted[c];
+    if (c == own.label) value -= factor * most;
     put(dx + row * s.classes + c, value);
   }
 }
@@ -196,17 +205,16 @@ cudaError_t lrn(cudaStream_t stream, const LrnShape& s, const Type* x, const Typ
 
 }  // namespace
 
-std::size_t loss_bytes(const LossShape& s) { return blocks_for(s.rows, kRowsPerBlock) * sizeof(Metric); }
+std::size_t loss_bytes(const LossShape& s) { return blocks_for(s.rows, kRowsPerBlock) * sizeof(LossMetric); }
 
 cudaError_t launch_loss(cudaStream_t stream, const LossShape& s, Element element, const void* x,
                         const std::int32_t* labels, float* y, float* metric, bool adds, std::byte* workspace) {
   const unsigned blocks = blocks_for(s.rows, kRowsPerBlock);
-  auto* partial = reinterpret_cast<Metric*>(workspace);
+  auto* partial = reinterpret_cast<LossMetric*>(workspace);
   with_element(element, [&](auto type) {
     loss_kernel<<<blocks, kThreads, 0, stream>>>(s, static_cast<const decltype(type)*>(x), labels, y, partial);
   });
-  merge_metric_kernel<<<1, kThreads, 0, stream>>>(partial, blocks, metric, adds);
-  return cudaGetLastError();
+  return launch_merge_metric(stream, partial, blocks, metric, adds);
 }
 
 cudaError_t launch_loss_backward(cudaStream_t stream, const LossShape& s, const DeviceState* state, const float* y,

@@ -16,6 +16,7 @@ struct LossShape {
   std::int64_t rows, positions, classes;  // positions: of one sample
   std::int64_t labels_per_sample, label_offset;
   double smoothing, weight;
+  bool soft, counted;  // labels are probabilities; or end in what each of those that are classes counts for
 };
 [[nodiscard]] std::size_t loss_bytes(const LossShape& shape);
 // y, the probabilities, are floats; y may be x where that is too.

@@ -35,9 +35,15 @@ Recipe softmax_cross_entropy_recipe(const TaskView& view, const ContextPtr& cont
   const Shape shape = view.input();
   const std::size_t labels = view.read(Role::labels);
   const std::int64_t positions = shape.positions();
-  const LossShape loss{
-      shape.batch() * positions, positions,     shape.channels(), view.shape(labels).per_sample(), options.label_offset,
-      options.label_smoothing,   options.weight};
+  const LossShape loss{shape.batch() * positions,
+                       positions,
+                       shape.channels(),
+                       view.shape(labels).per_sample(),
+                       options.label_offset,
+                       options.label_smoothing,
+                       options.weight,
+                       options.soft,
+                       options.counted};
   if (view.is_forward()) {
     const std::size_t x = view.read(Role::x), y = view.written(Role::y), metric = view.written(Role::metric);
     return recipe(
