@@ -68,7 +68,8 @@ inline OperatorRecord combine_record() {
     record.cases.push_back({name + "_crosswise", 2, {1, 6, 4, 5}, [=](Builder& net, Value x) {
                               const Value rows = net.mean(x, {.axes = {3}, .keep = true});
                               const Value columns = net.mean(x, {.axes = {1, 2}, .keep = true});
-                              return net.combine(rows, second(net, columns), function);
+                              // Without a function behind it, sums over the channels of the loss's gradient are zero.
+                              return net.tanh(net.combine(rows, second(net, columns), function));
                             }});
   }
   record.cases.push_back({"combine_with_vector", 2, {1, 5, 3, 4}, [](Builder& net, Value x) {
