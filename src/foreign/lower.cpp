@@ -152,7 +152,19 @@ std::vector<Made> results(Lowering& lowering) {
   return {{lowering.losses.back(), 0}};
 }
 
+void note_folded_norms(Lowering& lowering) {
+  const std::vector<std::string>& folded = lowering.folded_norms;
+  if (folded.empty()) return;
+  const std::string others = folded.size() > 1 ? fmt::format(" and {} more", folded.size() - 1) : "";
+  lowering.note(fmt::format(
+      "{} batch norms were folded into convolutions when the file was written ('{}'{}): it trains as it is, "
+      "without them; for the model as it was, export it with optimize=False, or by dynamo=False with "
+      "training=torch.onnx.TrainingMode.TRAINING",
+      folded.size(), folded[0], others));
+}
+
 void note_what_changed(Lowering& lowering) {
+  note_folded_norms(lowering);
   if (lowering.evaluating_norms > 0)
     lowering.note(
         fmt::format("{} batch norms are written for evaluation; in training they normalize with the batch, as "

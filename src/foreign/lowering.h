@@ -25,6 +25,7 @@ struct Lowering {
   bool trains = false;     // batch norms that say so normalize with the batch, the others do not
   std::int64_t limit = 0;  // elements of arrays that are made on the way
   int evaluating_norms = 0, restored_dropouts = 0;
+  std::vector<std::string> folded_norms = {};  // weights that have batch norms in them, by their names
 
   void note(std::string text);
 };
