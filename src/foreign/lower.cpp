@@ -175,6 +175,13 @@ void note_what_changed(Lowering& lowering) {
         fmt::format("{} dropouts are written for evaluation; in training they drop", lowering.restored_dropouts));
 }
 
+// Constants that the model has no name for: "val_17". They are no weights.
+bool is_exporters_name(std::string_view name) {
+  constexpr std::string_view kStart = "val_";
+  return name.starts_with(kStart) && name.size() > kStart.size() &&
+         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
+}
+
 }  // namespace
 
 ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options) {
@@ -185,7 +192,8 @@ ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& opt
     if (const auto* const value = std::get_if<std::int64_t>(&mode->second); value != nullptr && *value != 0)
       lowering.trains = true;
   }
-  for (const auto& [name, tensor] : graph.constants) lowering.values[name] = known_array(array_of(name, tensor));
+  for (const auto& [name, tensor] : graph.constants)
+    lowering.values[name] = known_array(array_of(is_exporters_name(name) ? "" : name, tensor));
   add_input(lowering);
   lower_nodes(lowering);
   ImportedNetwork result = emit(lowering, results(lowering));

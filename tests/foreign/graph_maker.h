@@ -44,7 +44,7 @@ class GraphMaker {
     made.name = fmt::format("{}_{}", op, graph.nodes.size());
     made.inputs = inputs;
     made.attributes = attributes;
-    const std::size_t dot = op.find('.');
+    const std::size_t dot = op.rfind('.');
     made.op = op.substr(dot == std::string::npos ? 0 : dot + 1);
     if (dot != std::string::npos) made.domain = op.substr(0, dot);
     for (int i = 0; i < outputs; ++i) made.outputs.push_back(i == 0 ? made.name : fmt::format("{}:{}", made.name, i));

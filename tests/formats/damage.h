@@ -29,32 +29,38 @@ inline void* count_allocation(void* memory) {
   return memory;
 }
 
-inline void count_release(void* memory) {
+[[gnu::noinline]] inline void count_release(void* memory) {
   if (memory != nullptr) allocated -= static_cast<std::int64_t>(::malloc_usable_size(memory));
   std::free(memory);
 }
 
 }  // namespace tide::test
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   return tide::test::count_allocation(std::malloc(std::max<std::size_t>(1, size)));
 }
-void* operator new[](std::size_t size) { return operator new(size); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   void* memory = nullptr;
   const auto at = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
   if (::posix_memalign(&memory, at, std::max<std::size_t>(1, size)) != 0) memory = nullptr;
   return tide::test::count_allocation(memory);
 }
-void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
-void operator delete(void* memory) noexcept { tide::test::count_release(memory); }
-void operator delete[](void* memory) noexcept { tide::test::count_release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { tide::test::count_release(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { tide::test::count_release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { tide::test::count_release(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { tide::test::count_release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { tide::test::count_release(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return operator new(size, alignment);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept { tide::test::count_release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  tide::test::count_release(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  tide::test::count_release(memory);
+}
 
 namespace tide::test {
 

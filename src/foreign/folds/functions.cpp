@@ -171,8 +171,8 @@ bool fold_function_of_one(const NodeContext& node) {
   };
   if (op == "Neg") {
     fold_two(
-        node, known_numbers({{0}}, {}, x.type), x, x.type, [](auto a, auto b) { return subtract(a, b); },
-        std::minus<>());
+        node, is_floating(x.type) ? known_fill(0, {}, x.type) : known_numbers({{0}}, {}, x.type), x, x.type,
+        [](auto a, auto b) { return subtract(a, b); }, std::minus<>());
     return true;
   }
   for (const auto& [name, function] : kFunctions) {

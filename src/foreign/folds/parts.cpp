@@ -19,10 +19,11 @@ void fold_gather(const NodeContext& node) {
   counts.insert(counts.end(), index_extents.begin(), index_extents.end());
   counts.insert(counts.end(), extents.begin() + static_cast<std::ptrdiff_t>(axis) + 1, extents.end());
   check_size(node, counts);
+  Gathered result{counts, {}};
+  if (element_count(counts) == 0 || data.fill || data.same) return node.give(pick(node, data, result));
   std::int64_t outer = 1, inner = 1;
   for (std::size_t i = 0; i < axis; ++i) outer *= extents[i];
   for (std::size_t i = axis + 1; i < extents.size(); ++i) inner *= extents[i];
-  Gathered result{counts, {}};
   for (std::int64_t o = 0; o < outer; ++o)
     for (const std::int64_t given : *indices) {
       const std::int64_t index = given < 0 ? given + extents[axis] : given;

@@ -13,6 +13,7 @@ Numbers of a text are one line each: what, name, values. Element i of the input 
 """
 
 import logging
+import re
 import warnings
 from pathlib import Path
 
@@ -182,7 +183,7 @@ def write_numbers(name):
 
 
 def shorten(path, name):
-    """Leaves out what says where a node comes from, but for the last place; and takes running statistics back to what they
+    """Leaves out what says where a node comes from, but for the places; and takes running statistics back to what they
     were before the exporter ran the network."""
     model = onnx.load(path)
     state = build(name).state_dict()
@@ -194,10 +195,10 @@ def shorten(path, name):
         del node.metadata_props[:]
         node.doc_string = ""
         if traces:
-            last = traces[0][traces[0].rfind('File "'):].split("\n")[0]
+            places = [line.strip() for line in traces[0].split("\n") if line.strip().startswith("File")]
             entry = node.metadata_props.add()
             entry.key = "pkg.torch.onnx.stack_trace"
-            entry.value = 'File "/home/user/' + last[last.rfind("/") + 1:]
+            entry.value = "\n".join(re.sub(r'".*?(/torch/[^"]*|/[^/"]*)"', r'"/lib\1"', place) for place in places)
     del model.graph.value_info[:]
     del model.graph.metadata_props[:]
     del model.metadata_props[:]
