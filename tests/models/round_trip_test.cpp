@@ -98,6 +98,9 @@ TEST_P(ZooRoundTrip, AsAnOnnxGraph) {
     EXPECT_EQ(behind[i]->kind, wanted[i]->kind) << wanted[i]->name;
     EXPECT_EQ(behind[i]->outputs, wanted[i]->outputs) << wanted[i]->name;
     EXPECT_EQ(behind[i]->name, wanted[i]->name);
+    LayerOptions options = behind[i]->options;  // random numbers are drawn by a layer's own stream
+    if (std::int64_t* const stream = random_stream(options)) *stream = *random_stream(wanted[i]->options);
+    EXPECT_TRUE(equal_options(options, wanted[i]->options)) << wanted[i]->name;
   }
   // The same arrays by the same names, all of them.
   std::set<std::string> arrays, arrays_again;
