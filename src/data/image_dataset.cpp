@@ -53,7 +53,7 @@ class ImageDataset final : public Dataset {
   ImageDataset(ImageSourcePtr source, const ImageOptions& options)
       : source_(std::move(source)),
         options_(options),
-        classes_(options.classes > 0 ? options.classes : std::ssize(source_->class_names())) {
+        classes_(options.classes > 0 ? options.classes : source_->classes()) {
     const Shape& sample = options_.sample;
     if (sample.rank() != 4 || (sample.channels() != 1 && sample.channels() != 3))
       throw Error("{} has images, but the network takes {}; images are 1 or 3 channels x height x width",

@@ -53,7 +53,7 @@ ImageOptions options_of(const DataRequest& request, const Usual& usual, bool tra
 
 // Samples come from `train`, and from `validation` where there is one, else from a part of the first.
 Split image_split(const DataRequest& request, const Usual& usual, ImageSourcePtr train, ImageSourcePtr validation) {
-  const std::int64_t own = std::ssize(train->class_names());
+  const std::int64_t own = train->classes();
   if (!train->has_masks() && own > request.classes)
     throw Error("{} has {} classes, the network {}; name a network with as many (@{})", train->name(), own,
                 request.classes, own);

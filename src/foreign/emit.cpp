@@ -39,6 +39,7 @@ std::vector<bool> needed_operations(const Operations& operations, const std::vec
     case Piece::log_softmax:
       throw Error("{}: there is no layer for it; end in the values before it, the loss has a softmax of its own",
                   where);
+    case Piece::above: throw Error("{}: there is a layer for a comparison only as a part of softplus", where);
     case Piece::none: break;
   }
   throw Error("{}: there is no layer for it", where);

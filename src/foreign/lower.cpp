@@ -152,7 +152,19 @@ std::vector<Made> results(Lowering& lowering) {
   return {{lowering.losses.back(), 0}};
 }
 
+void note_folded_norms(Lowering& lowering) {
+  const std::vector<std::string>& folded = lowering.folded_norms;
+  if (folded.empty()) return;
+  const std::string others = folded.size() > 1 ? fmt::format(" and {} more", folded.size() - 1) : "";
+  lowering.note(fmt::format(
+      "{} batch norms were folded into convolutions when the file was written ('{}'{}): it trains as it is, "
+      "without them; for the model as it was, export it with optimize=False, or by dynamo=False with "
+      "training=torch.onnx.TrainingMode.TRAINING",
+      folded.size(), folded[0], others));
+}
+
 void note_what_changed(Lowering& lowering) {
+  note_folded_norms(lowering);
   if (lowering.evaluating_norms > 0)
     lowering.note(
         fmt::format("{} batch norms are written for evaluation; in training they normalize with the batch, as "
@@ -161,6 +173,13 @@ void note_what_changed(Lowering& lowering) {
   if (lowering.restored_dropouts > 0)
     lowering.note(
         fmt::format("{} dropouts are written for evaluation; in training they drop", lowering.restored_dropouts));
+}
+
+// Constants that the model has no name for: "val_17". They are no weights.
+bool is_exporters_name(std::string_view name) {
+  constexpr std::string_view kStart = "val_";
+  return name.starts_with(kStart) && name.size() > kStart.size() &&
+         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
 }
 
 }  // namespace
@@ -173,7 +192,8 @@ ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& opt
     if (const auto* const value = std::get_if<std::int64_t>(&mode->second); value != nullptr && *value != 0)
       lowering.trains = true;
   }
-  for (const auto& [name, tensor] : graph.constants) lowering.values[name] = known_array(array_of(name, tensor));
+  for (const auto& [name, tensor] : graph.constants)
+    lowering.values[name] = known_array(array_of(is_exporters_name(name) ? "" : name, tensor));
   add_input(lowering);
   lower_nodes(lowering);
   ImportedNetwork result = emit(lowering, results(lowering));

@@ -6,7 +6,7 @@ namespace tide {
 namespace {
 
 // Of arrays that are computed on the way: no larger than what the graph brought, or small.
-constexpr std::int64_t kSmallArray = std::int64_t{1} << 20;
+constexpr std::int64_t kSmallArray = std::int64_t{1} << 14, kSmallArrays = 8;
 
 template <typename Type>
 const Type& attribute_as(const NodeContext& node, const char* name, const char* what) {
@@ -18,16 +18,38 @@ const Type& attribute_as(const NodeContext& node, const char* name, const char* 
 }  // namespace
 
 Lowering::Lowering(const ForeignGraph& of, const ImportOptions& with) : graph(of), options(with), operations(uses) {
-  for (const ForeignNode& node : graph.nodes)
-    for (const std::string& input : node.inputs) ++uses[input];
+  for (const ForeignNode& node : graph.nodes) {
+    // What looks at a value's shape or type alone does not read it.
+    if (node.op == "Shape" || node.op == "Size") continue;
+    for (std::size_t i = 0; i < node.inputs.size() && !(node.op == "CastLike" && i > 0); ++i) ++uses[node.inputs[i]];
+  }
   for (const std::string& output : graph.outputs) ++uses[output];
-  limit = kSmallArray;
-  for (const auto& [name, tensor] : graph.constants)
-    limit = std::max(limit, static_cast<std::int64_t>(tensor.bytes.size() / type_bytes(tensor.type)));
+  limit = left = kSmallArray;
+  for (const auto& [name, tensor] : graph.constants) {
+    const auto elements = static_cast<std::int64_t>(tensor.bytes.size() / type_bytes(tensor.type));
+    limit = std::max(limit, elements);
+    left = checked_add(left, elements);
+  }
+  left = checked_multiply(left, kSmallArrays);
+}
+
+void Lowering::count(const ForeignNode& node, const Known& result) {
+  std::int64_t elements = 2 * std::ssize(result.numbers);
+  if (result.array && result.array->name.empty()) elements += element_count(result.array->extents);
+  if (elements > left)
+    throw Error("{}: with it, constants that are computed would have more elements than the whole model times {}",
+                describe(node), kSmallArrays);
+  left -= elements;
 }
 
 void Lowering::note(std::string text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+void NodeContext::fail(std::string text) const {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  throw Error("{}: {}", describe(node_), text);
 }
 
 const ForeignAttribute* NodeContext::attribute(const char* name) const {
@@ -106,6 +128,7 @@ std::int64_t NodeContext::axis(std::int64_t given, std::size_t rank) const {
 }
 
 void NodeContext::give(ForeignValue result, std::size_t output) const {
+  if (const auto* const known = std::get_if<Known>(&result)) lowering_.count(node_, *known);
   if (output < node_.outputs.size() && !node_.outputs[output].empty())
     lowering_.values[node_.outputs[output]] = std::move(result);
 }

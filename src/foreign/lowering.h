@@ -23,10 +23,14 @@ struct Lowering {
   std::vector<std::size_t> losses = {};  // operations
   std::vector<std::string> notes = {};
   bool trains = false;     // batch norms that say so normalize with the batch, the others do not
-  std::int64_t limit = 0;  // elements of arrays that are made on the way
+  std::int64_t limit = 0;  // elements of an array that is made on the way
+  std::int64_t left = 0;   // and of all of them
   int evaluating_norms = 0, restored_dropouts = 0;
+  std::vector<std::string> folded_norms = {};  // weights that have batch norms in them, by their names
 
   void note(std::string text);
+  // Throws an Error where what nodes compute comes to more than the graph could need.
+  void count(const ForeignNode& node, const Known& result);
 };
 
 class NodeContext {
@@ -41,7 +45,7 @@ class NodeContext {
   // An Error that begins with the node.
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error("{}: {}", describe(node_), fmt::format(format, std::forward<Args>(args)...));
+    fail(fmt::format(format, std::forward<Args>(args)...));
   }
 
   // Attributes, or what they are where they are left out. Throw where they have another type.
@@ -73,6 +77,8 @@ class NodeContext {
   }
 
  private:
+  [[noreturn]] void fail(std::string text) const;  // in one line, whatever the graph has in its texts
+
   Lowering& lowering_;
   const ForeignNode& node_;
 };

@@ -63,7 +63,8 @@ const ActivationOptions* Operations::activation(const Made& value, ActivationFun
 }
 
 bool Operations::is_read_once(const Made& value, const ForeignNode* reader) const {
-  const ForeignNode* const maker = at(value).node;
+  const Operation& operation = at(value);
+  const ForeignNode* const maker = operation.last != nullptr ? operation.last : operation.node;
   if (maker == nullptr || reader == nullptr || maker->outputs.size() <= value.output) return false;
   const std::string& name = maker->outputs[value.output];
   const auto found = uses_->find(name);

@@ -15,7 +15,7 @@
 namespace tide {
 
 // Pieces that are no layer by themselves.
-enum class Piece : std::uint8_t { none, erf, cube, norm, spread, log_softmax };
+enum class Piece : std::uint8_t { none, erf, cube, norm, spread, log_softmax, above };
 
 struct ParameterArray {
   ParameterRole role = ParameterRole::weight;
@@ -30,7 +30,9 @@ struct Operation {
   std::vector<Shape> outputs = {};  // samples, batch 1
   std::vector<ParameterArray> parameters = {};
   const ForeignNode* node = nullptr;  // whose name it takes, and for messages
+  const ForeignNode* last = nullptr;  // whose output is its result, where that is another one
   std::int64_t axis = 0;              // of a norm
+  double limit = 0;                   // that values are above
   std::string target = {};            // of a loss: the graph's input
 };
 

@@ -13,11 +13,13 @@
 namespace tide {
 namespace {
 
-// zip files, as torch.save() writes them, and pickles, as it did.
+// zip files, as torch.save() writes them, and pickles, as it did. The length that a safetensors file begins with may
+// look like either; but behind its eight bytes there is a brace.
 void refuse_pickles(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::array<char, 2> start{};
-  if (!file.read(start.data(), start.size())) return;
+  std::array<char, 9> start{};
+  file.read(start.data(), start.size());
+  if (file.gcount() < 2 || (file.gcount() == start.size() && start.back() == '{')) return;
   const bool zip = start[0] == 'P' && start[1] == 'K', pickle = static_cast<unsigned char>(start[0]) == 0x80;
   if (!zip && !pickle) return;
   std::filesystem::path converted = path;

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "data/printable.h"
 
 namespace tide {
 namespace {
@@ -97,13 +98,16 @@ NumberArray read_npy(const std::filesystem::path& path) {
     if (type.starts_with(fmt::format("'{}'", candidate.name))) known = &candidate;
   if (known == nullptr)
     throw Error("{}: has numbers of type {}; save float32, float64, int32, int64 or uint8", source,
-                type.substr(0, std::min<std::size_t>(type.find(','), 16)));
+                printable(type.substr(0, std::min<std::size_t>(type.find(','), 16))));
   array.type = known->type;
   if (!value_of(header, "fortran_order", source).starts_with("False"))
     throw Error("{}: is in Fortran's order; save numpy.ascontiguousarray of it", source);
   array.shape = shape_of(value_of(header, "shape", source), source);
   array.bytes = bytes.subspan(begin + length);
-  const std::int64_t wanted = checked_multiply(array.elements(), known->bytes);
+  std::int64_t wanted = known->bytes;
+  for (const std::int64_t extent : array.shape)
+    if (__builtin_mul_overflow(wanted, extent, &wanted))
+      throw Error("{}: its header speaks of more bytes than there can be", source);
   if (wanted != static_cast<std::int64_t>(array.bytes.size()))
     throw Error("{}: has {} bytes behind its header, which speaks of {}", source, array.bytes.size(), wanted);
   return array;

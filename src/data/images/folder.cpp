@@ -68,7 +68,7 @@ class ImageFolder final : public ImageSource {
   }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(images_.size()); }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return classes_; }
   [[nodiscard]] std::int32_t label(std::int64_t index) const override { return at(index).second; }
   [[nodiscard]] StoredImage image(std::int64_t index) const override { return read_image(at(index).first); }
 
@@ -98,7 +98,7 @@ class MaskedFolder final : public ImageSource {
   }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(pairs_.size()); }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return classes_; }
   [[nodiscard]] std::int32_t label(std::int64_t /*index*/) const override { return 0; }
   [[nodiscard]] StoredImage image(std::int64_t index) const override { return read_image(at(index).first); }
   [[nodiscard]] bool has_masks() const override { return true; }

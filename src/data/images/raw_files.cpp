@@ -9,12 +9,6 @@ namespace {
 
 using FilePtr = std::unique_ptr<MappedFile>;
 
-std::vector<std::string> numbered(std::int32_t classes) {
-  std::vector<std::string> names;
-  for (std::int32_t c = 0; c < classes; ++c) names.push_back(std::to_string(c));
-  return names;
-}
-
 class CifarFiles final : public ImageSource {
  public:
   explicit CifarFiles(const std::vector<std::filesystem::path>& paths) : name_(paths.at(0).parent_path().string()) {
@@ -34,7 +28,7 @@ class CifarFiles final : public ImageSource {
   }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(records_.size()); }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return classes_; }
   [[nodiscard]] std::int32_t label(std::int64_t index) const override {
     return std::to_integer<std::int32_t>(records_[static_cast<std::size_t>(index)][0]);
   }
@@ -73,11 +67,12 @@ class IdxFiles final : public ImageSource {
     pixels_ = header.content, numbers_ = of_labels.content;
     std::int32_t classes = 0;
     for (const std::byte b : numbers_) classes = std::max(classes, std::to_integer<std::int32_t>(b) + 1);
-    classes_ = numbered(classes);
+    classes_ = classes;
   }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(numbers_.size()); }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::int64_t classes() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return numbered_names(classes_); }
   [[nodiscard]] std::int32_t label(std::int64_t index) const override {
     return std::to_integer<std::int32_t>(numbers_[static_cast<std::size_t>(index)]);
   }
@@ -113,7 +108,8 @@ class IdxFiles final : public ImageSource {
       std::int64_t extent = 0;
       for (std::size_t i = 0; i < 4; ++i) extent = extent << 8 | std::to_integer<std::int64_t>(bytes[4 + 4 * axis + i]);
       header.extents.push_back(extent);
-      elements = checked_multiply(elements, extent);
+      if (__builtin_mul_overflow(elements, extent, &elements))
+        throw Error("{}: its header speaks of more bytes than there can be", source);
     }
     header.content = bytes.subspan(length);
     if (static_cast<std::int64_t>(header.content.size()) != elements)
@@ -125,7 +121,7 @@ class IdxFiles final : public ImageSource {
   MappedFile images_, labels_;
   std::int64_t height_ = 0, width_ = 0;
   std::span<const std::byte> pixels_, numbers_;
-  std::vector<std::string> classes_;
+  std::int64_t classes_ = 0;
 };
 
 class NpyImages final : public ImageSource {
@@ -150,11 +146,12 @@ class NpyImages final : public ImageSource {
         throw Error("{}: {} is not the number of a class", labels_.name, label);
       classes = std::max(classes, label + 1);
     }
-    classes_ = numbered(static_cast<std::int32_t>(classes));
+    classes_ = static_cast<std::int64_t>(classes);
   }
   [[nodiscard]] std::string name() const override { return images_.name; }
   [[nodiscard]] std::int64_t size() const override { return images_.shape[0]; }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::int64_t classes() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return numbered_names(classes_); }
   [[nodiscard]] std::int32_t label(std::int64_t index) const override {
     return static_cast<std::int32_t>(labels_.at(index));
   }
@@ -174,7 +171,7 @@ class NpyImages final : public ImageSource {
   NumberArray images_, labels_;
   bool interleaved_ = false;
   std::int64_t channels_ = 0, height_ = 0, width_ = 0;
-  std::vector<std::string> classes_;
+  std::int64_t classes_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,12 @@ namespace tide {
 
 StoredImage ImageSource::mask(std::int64_t /*index*/) const { throw Error("{} has no masks", name()); }
 
+std::vector<std::string> numbered_names(std::int64_t classes) {
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < classes; ++c) names.push_back(std::to_string(c));
+  return names;
+}
+
 ImageExtents extents_of(const StoredImage& image) {
   if (image.raw) return {image.height, image.width};
   return image_extents(image.bytes, image.name);

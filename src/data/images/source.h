@@ -28,8 +28,9 @@ class ImageSource {
   virtual ~ImageSource() = default;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual std::int64_t size() const = 0;
-  // Numbers where classes have no names.
-  [[nodiscard]] virtual const std::vector<std::string>& class_names() const = 0;
+  [[nodiscard]] virtual std::int64_t classes() const { return std::ssize(class_names()); }
+  // Numbers where classes have no names. Made when they are asked for: a label of a few bytes can be a large number.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const = 0;
   // These may be called from several threads at once.
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const = 0;
   [[nodiscard]] virtual StoredImage image(std::int64_t index) const = 0;
@@ -37,6 +38,8 @@ class ImageSource {
   [[nodiscard]] virtual bool has_masks() const { return false; }
   [[nodiscard]] virtual StoredImage mask(std::int64_t index) const;
 };
+// "0", "1" and so on.
+[[nodiscard]] std::vector<std::string> numbered_names(std::int64_t classes);
 using ImageSourcePtr = std::shared_ptr<const ImageSource>;
 
 // A folder per class of JPEG and PNG files, which may lie deeper. Classes are in the order of their names, or of

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "data/images/source.h"
+#include "data/printable.h"
 
 namespace tide {
 namespace {
@@ -115,11 +116,12 @@ class TarFiles final : public ImageSource {
     }
     name_ = paths.size() == 1 ? paths[0].string() : fmt::format("{} and {} more", paths[0].string(), paths.size() - 1);
     if (images_.empty()) throw Error("{}: has no pair of NAME.jpg and NAME.cls", name_);
-    for (std::int32_t c = 0; c < classes; ++c) classes_.push_back(std::to_string(c));
+    classes_ = classes;
   }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(images_.size()); }
-  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::int64_t classes() const override { return classes_; }
+  [[nodiscard]] std::vector<std::string> class_names() const override { return numbered_names(classes_); }
   [[nodiscard]] std::int32_t label(std::int64_t index) const override { return at(index).label; }
   [[nodiscard]] StoredImage image(std::int64_t index) const override {
     return {.name = at(index).name, .bytes = at(index).bytes, .owned = {}};
@@ -155,10 +157,10 @@ class TarFiles final : public ImageSource {
     for (const std::string& key : order) {
       const Parts& parts = samples.at(key);
       if (!parts.image || !parts.label)
-        throw Error("{}: '{}' has no {}", path, key, parts.image ? "class (.cls)" : "image (.jpg or .png)");
+        throw Error("{}: '{}' has no {}", path, printable(key), parts.image ? "class (.cls)" : "image (.jpg or .png)");
       const std::int32_t label = label_of(*parts.label, path);
       classes = std::max(classes, label + 1);
-      images_.push_back({path + ":" + parts.image->name, parts.image->bytes, label});
+      images_.push_back({path + ":" + printable(parts.image->name), parts.image->bytes, label});
     }
   }
 
@@ -171,7 +173,7 @@ class TarFiles final : public ImageSource {
     const auto [stop, error] = std::from_chars(begin, end, label);
     const bool blank_behind = std::all_of(stop, end, [](char c) { return c == ' ' || c == '\n' || c == '\r'; });
     if (error != std::errc() || !blank_behind || label < 0 || label >= kMostClasses)
-      throw Error("{}: '{}' is not the number of a class", path, member.name);
+      throw Error("{}: '{}' is not the number of a class", path, printable(member.name));
     return label;
   }
 
@@ -179,7 +181,7 @@ class TarFiles final : public ImageSource {
 
   std::string name_;
   std::vector<std::unique_ptr<MappedFile>> files_;
-  std::vector<std::string> classes_;
+  std::int64_t classes_ = 0;
   std::vector<Entry> images_;
 };
 

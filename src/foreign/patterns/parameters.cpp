@@ -39,6 +39,7 @@ std::optional<Made> join_bias(Operations& operations, const Operation& added) {
     return std::nullopt;
   }
   product.parameters.push_back({ParameterRole::bias, added.parameters.at(0).array});
+  product.last = added.node;
   return operations.append(std::move(product));
 }
 
@@ -53,6 +54,7 @@ std::optional<Made> join_norm(Operations& operations, const Operation& added) {
   if (scale == nullptr || shift == nullptr || !is_filler(shift->array, 0)) return std::nullopt;
   if (options.weight && !is_filler(scale->array, 1)) return std::nullopt;
   (options.weight ? scale : shift)->array = added.parameters.at(0).array;
+  norm.last = added.node;
   return operations.append(std::move(norm));
 }
 

@@ -21,11 +21,38 @@ std::optional<Made> channel_shuffle(Operations& operations, Made transposed, con
   return operations.layer(LayerKind::channel_shuffle, {reshape->inputs[0]}, ShuffleOptions{groups.extent(1)}, node);
 }
 
+// [C, H, W] -> [G, C / G * H * W], each of them normalized, -> [C, H, W]
+std::optional<Made> grouped_norm(Operations& operations, Made normalized, const Shape& result,
+                                 const ForeignNode* node) {
+  const Operation* const norm = operations.as(normalized, LayerKind::group_norm);
+  if (norm == nullptr || norm->parameters.size() != 2) return std::nullopt;
+  const std::int64_t groups = norm->outputs[0].channels(), channels = result.channels();
+  const Operation* const reshape = operations.as(norm->inputs[0], LayerKind::reshape);
+  if (reshape == nullptr || operations.shape(reshape->inputs[0]) != result || channels % groups != 0 ||
+      std::get<GroupNormOptions>(norm->options).groups != groups)
+    return std::nullopt;
+  const auto is_all = [](const Array& array, double value) {
+    if (!array.name.empty()) return false;
+    const std::vector<double> values = doubles_of(array);
+    return std::all_of(values.begin(), values.end(), [&](double v) { return v == value; });
+  };
+  if (!is_all(norm->parameters[0].array, 1) || !is_all(norm->parameters[1].array, 0)) return std::nullopt;
+  const auto count = static_cast<std::size_t>(channels);
+  Operation joined = *norm;
+  joined.inputs = {reshape->inputs[0]};
+  joined.outputs.clear();
+  joined.parameters[0].array = made_array(std::vector<double>(count, 1), {channels});
+  joined.parameters[1].array = made_array(std::vector<double>(count, 0), {channels});
+  joined.last = node;
+  return operations.append(std::move(joined));
+}
+
 std::optional<Made> join_reshape(Operations& operations, const Operation& added) {
   const Made x = added.inputs[0];
   const Shape& result = std::get<ReshapeOptions>(added.options).sample;
   if (operations.shape(x) == result) return x;
   if (const auto shuffle = channel_shuffle(operations, x, result, added.node)) return shuffle;
+  if (const auto norm = grouped_norm(operations, x, result, added.node)) return norm;
   for (const LayerKind kind : {LayerKind::reshape, LayerKind::flatten})
     if (const Operation* const before = operations.as(x, kind)) {
       // A flattened value of one position has its elements in row-major order, as all others have theirs.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "foreign/lowering.h"
+#include "foreign/patterns.h"
 
 namespace tide {
 namespace {
@@ -137,6 +138,27 @@ void lower_power(const NodeContext& node) {
   node.refuse("its exponent is {}; there are layers for 1, 2 and 1/2", *exponent);
 }
 
+// softplus(b * x) / b, or x where b * x is above a limit.
+void lower_where(const NodeContext& node) {
+  const Operations& operations = node.operations();
+  const auto* const condition = std::get_if<Made>(&node.value(0));
+  const Operation* const above = condition != nullptr ? operations.as(*condition, Piece::above) : nullptr;
+  if (above == nullptr) node.refuse("it chooses between computed values, for which there is no layer");
+  const Made x = node.made(1);
+  const auto factored = [&](Made value) {
+    const ActivationOptions* const affine = operations.activation(value, ActivationFunction::affine);
+    if (affine == nullptr || affine->beta != 0) return std::pair(value, 1.0);
+    return std::pair(operations.at(value).inputs[0], affine->alpha);
+  };
+  const auto [plus, outer] = factored(node.made(2));
+  const ActivationOptions* const softplus = operations.activation(plus, ActivationFunction::softplus);
+  const auto [compared, factor] = factored(above->inputs[0]);
+  if (softplus == nullptr || softplus->alpha != 1 || compared != x ||
+      operations.at(plus).inputs[0] != above->inputs[0] || !is_near(outer * factor, 1))
+    node.refuse("it chooses between computed values; there is a layer for that as a part of softplus only");
+  node.give(node.operations().activation(x, ActivationFunction::softplus, factor, above->limit, &node.node()));
+}
+
 void lower_softmax(const NodeContext& node) {
   const Shape& shape = node.shape(0);
   const std::int64_t axis = node.axis(node.integer("axis", node.opset() >= 13 ? -1 : 1), shape.rank());
@@ -197,6 +219,7 @@ constexpr std::array kFunctionWords{
     Word{"", "Neg", lower_negative},
     Word{"", "Erf", lower_erf},
     Word{"", "Pow", lower_power},
+    Word{"", "Where", lower_where},
     Word{"", "Softmax", lower_softmax},
     Word{"", "LogSoftmax", lower_softmax},
     Word{"", "ReduceL2", lower_norm},

@@ -21,6 +21,17 @@ void bind_bias(const NodeContext& node, std::size_t input, std::int64_t channels
   operation.parameters.push_back({ParameterRole::bias, std::move(bias)});
 }
 
+// Exporters for evaluation multiply a batch norm into the convolution before it. What they call the result tells: a
+// bias that is named after the weight, arrays without names of the model's own, or the value that the batch norm made.
+bool has_folded_norm(const NodeContext& node) {
+  if (!node.has_input(2)) return false;
+  const std::string &weight = node.node().inputs[1], &bias = node.node().inputs[2];
+  if (bias == weight + "_bias") return true;
+  if (weight.starts_with("onnx::Conv") && bias.starts_with("onnx::Conv")) return true;
+  const std::vector<std::string>& outputs = node.node().outputs;
+  return !outputs.empty() && (outputs[0] == "getitem" || outputs[0].starts_with("getitem_"));
+}
+
 // The input as an image: of a line of values, one with the height 1.
 Made image_of(const NodeContext& node, Made x) {
   const Shape& shape = node.operations().shape(x);
@@ -61,6 +72,7 @@ void lower_convolution(const NodeContext& node) {
   operation.node = &node.node();
   operation.parameters = {{ParameterRole::weight, std::move(weight)}};
   bind_bias(node, 2, options.channels, operation, options.bias);
+  if (has_folded_norm(node)) node.lowering().folded_norms.push_back(node.node().inputs[1]);
   operation.options = options;
   give_image(node, node.operations().add(std::move(operation)), line);
 }

@@ -44,7 +44,17 @@ void lower_compare(const NodeContext& node) {
     result.keep = (place == 0) == first_is_less ? share : 1 - share;
     return node.give(result);
   }
-  node.refuse("it compares computed values, for which there is no layer");
+  // x > limit
+  const std::size_t larger = first_is_less ? 1 : 0;
+  const std::optional<double> limit = node.scalar(1 - larger);
+  if (!limit || !std::holds_alternative<Made>(node.value(larger)))
+    node.refuse("it compares computed values, for which there is no layer");
+  Operation compared;
+  compared.piece = Piece::above;
+  compared.inputs = {node.made(larger)};
+  compared.node = &node.node();
+  compared.limit = *limit;
+  node.give(node.operations().append(std::move(compared)));
 }
 
 double dropout_rate(const NodeContext& node) {

@@ -4,10 +4,17 @@
 #include <fstream>
 #include <limits>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "formats/json_fields.h"
 
 namespace tide {
+namespace {
+
+// Equal arrays may share their bytes.
+constexpr std::int64_t kMostOverlaps = 16;
+
+}  // namespace
 
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::int64_t limit) {
   std::error_code error;
@@ -48,14 +55,19 @@ ExternalData::Bytes ExternalData::read(const std::string& location) const {
 }
 
 ExternalData::Part ExternalData::part(const std::string& location, std::int64_t offset, std::int64_t length) {
-  Bytes& file = files_[location];
-  if (file == nullptr) file = read(location);
-  const auto size = static_cast<std::int64_t>(file->size());
+  File& file = files_[location];
+  if (file.bytes == nullptr) file.bytes = read(location);
+  const auto size = static_cast<std::int64_t>(file.bytes->size());
   if (offset < 0 || offset > size || length > size - offset)
     throw Error("{}: {} bytes at {} of {} are not there; it has {}", source_, length, offset, in_quotes(location),
                 size);
   const std::int64_t count = length < 0 ? size - offset : length;
-  return {std::span(*file).subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(count)), file};
+  file.taken = checked_add(file.taken, count);
+  if (file.taken > checked_multiply(kMostOverlaps, size))
+    throw Error("{}: its arrays take the same bytes of {} more than {} times; store each of them once", source_,
+                in_quotes(location), kMostOverlaps);
+  return {std::span(*file.bytes).subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(count)),
+          file.bytes};
 }
 
 }  // namespace tide

@@ -9,6 +9,7 @@
 #include "formats/onnx/entries.h"
 #include "formats/onnx/external_data.h"
 #include "formats/onnx/onnx.h"
+#include "formats/utf8.h"
 #include "onnx.pb.h"
 
 namespace tide {
@@ -29,23 +30,31 @@ class Reader {
     if (!model_->has_graph() || (graph.node().empty() && graph.output().empty()))
       throw Error("{} is not an ONNX model: it has no graph", source_);
     ForeignGraph result;
-    result.name = graph.name();
+    result.name = text(graph.name());
     result.opset = operator_set();
     if (!graph.sparse_initializer().empty())
       throw Error("{}: it has sparse weights, which are not read; store them in full", source_);
     for (const onnx::Tensor& tensor : graph.initializer()) {
-      if (tensor.name().empty()) throw Error("{}: one of its arrays has no name", source_);
-      if (!result.constants.emplace(tensor.name(), read_tensor(tensor, in_quotes(tensor.name()))).second)
-        throw Error("{}: two arrays are called {}", source_, in_quotes(tensor.name()));
+      const std::string name = text(tensor.name());
+      if (name.empty()) throw Error("{}: one of its arrays has no name", source_);
+      if (!result.constants.emplace(name, read_tensor(tensor, in_quotes(name))).second)
+        throw Error("{}: two arrays are called {}", source_, in_quotes(name));
     }
     for (const onnx::ValueInfo& input : graph.input())
       if (!result.constants.contains(input.name())) result.inputs.push_back(read_input(input));
-    for (const onnx::ValueInfo& output : graph.output()) result.outputs.push_back(output.name());
+    for (const onnx::ValueInfo& output : graph.output()) result.outputs.push_back(text(output.name()));
     for (const onnx::Node& node : graph.node()) result.nodes.push_back(read_node(node));
     return result;
   }
 
  private:
+  // A name, which goes into messages and other files.
+  const std::string& text(const std::string& bytes) const {
+    const bool control = std::any_of(bytes.begin(), bytes.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+    if (control || !is_utf8(bytes)) throw Error("{}: {} is no name; is the file damaged?", source_, in_quotes(bytes));
+    return bytes;
+  }
+
   std::int64_t operator_set() const {
     std::int64_t version = 0;
     for (const onnx::OperatorSet& set : model_->opset_import())
@@ -150,7 +159,7 @@ class Reader {
   }
 
   ForeignInput read_input(const onnx::ValueInfo& from) const {
-    ForeignInput input{.name = from.name(), .type = ForeignType::f32, .shape = {}};
+    ForeignInput input{.name = text(from.name()), .type = ForeignType::f32, .shape = {}};
     const onnx::TensorType& type = from.type().tensor_type();
     input.type = read_type(type.elem_type(), "input " + in_quotes(from.name()));
     for (const onnx::Dimension& dimension : type.shape().dim())
@@ -165,7 +174,15 @@ class Reader {
     for (const onnx::Entry& entry : node.metadata_props()) {
       if (entry.key() != "pkg.torch.onnx.stack_trace") continue;
       const std::string& trace = entry.value();
-      const std::size_t last = trace.rfind("File \"");
+      // The innermost one that is not PyTorch's own.
+      std::size_t last = trace.rfind("File \"");
+      for (std::size_t at = last; at != std::string::npos;
+           at = at > 0 ? trace.rfind("File \"", at - 1) : std::string::npos) {
+        const std::string_view path = std::string_view(trace).substr(at, trace.find('"', at + 6) - at);
+        if (path.find("/torch/") != std::string_view::npos) continue;
+        last = at;
+        break;
+      }
       if (last == std::string::npos) continue;
       const std::size_t name = last + 6, quote = trace.find('"', name);
       if (quote == std::string::npos) continue;
@@ -200,15 +217,15 @@ class Reader {
 
   ForeignNode read_node(const onnx::Node& from) {
     ForeignNode node;
-    node.op = from.op_type();
-    node.domain = from.domain() == "ai.onnx" ? "" : from.domain();
-    node.name = from.name();
-    node.inputs.assign(from.input().begin(), from.input().end());
-    node.outputs.assign(from.output().begin(), from.output().end());
+    node.op = text(from.op_type());
+    node.domain = from.domain() == "ai.onnx" ? "" : text(from.domain());
+    node.name = text(from.name());
+    for (const std::string& input : from.input()) node.inputs.push_back(text(input));
+    for (const std::string& output : from.output()) node.outputs.push_back(text(output));
     node.place = read_place(from);
     for (const onnx::Attribute& attribute : from.attribute())
       if (auto value = read_attribute(attribute, in_quotes(from.name())))
-        node.attributes.emplace(attribute.name(), std::move(*value));
+        node.attributes.emplace(text(attribute.name()), std::move(*value));
     return node;
   }
 

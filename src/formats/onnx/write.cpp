@@ -5,6 +5,7 @@
 #include "base/new_file.h"
 #include "foreign/array.h"
 #include "formats/onnx/onnx.h"
+#include "formats/utf8.h"
 #include "onnx.pb.h"
 
 namespace tide {
@@ -58,12 +59,17 @@ struct AttributeWriter {
   }
 };
 
-void write_node(const ForeignNode& from, onnx::Node& to) {
+const std::string& checked_name(const std::string& name, const std::string& file) {
+  if (!is_utf8(name)) throw Error("{} cannot be written: a name in it is not UTF-8", file);
+  return name;
+}
+
+void write_node(const ForeignNode& from, onnx::Node& to, const std::string& file) {
   to.set_op_type(from.op);
   to.set_domain(from.domain);
-  to.set_name(from.name);
-  for (const std::string& input : from.inputs) to.add_input(input);
-  for (const std::string& output : from.outputs) to.add_output(output);
+  to.set_name(checked_name(from.name, file));
+  for (const std::string& input : from.inputs) to.add_input(checked_name(input, file));
+  for (const std::string& output : from.outputs) to.add_output(checked_name(output, file));
   for (const auto& [name, value] : from.attributes) {
     onnx::Attribute& attribute = *to.add_attribute();
     attribute.set_name(name);
@@ -78,11 +84,11 @@ onnx::Model model_of(const ForeignGraph& graph, const std::string& file) {
   onnx::OperatorSet& operators = *model.add_opset_import();
   operators.set_version(graph.opset);
   onnx::Graph& to = *model.mutable_graph();
-  to.set_name(graph.name.empty() ? "model" : graph.name);
+  to.set_name(graph.name.empty() ? "model" : checked_name(graph.name, file));
   bool own_words = false;
   for (const ForeignNode& node : graph.nodes) {
     own_words = own_words || node.domain == "tidepool";
-    write_node(node, *to.add_node());
+    write_node(node, *to.add_node(), file);
   }
   if (own_words) {
     onnx::OperatorSet& own = *model.add_opset_import();
@@ -91,7 +97,7 @@ onnx::Model model_of(const ForeignGraph& graph, const std::string& file) {
   }
   for (const ForeignInput& input : graph.inputs) {
     onnx::ValueInfo& value = *to.add_input();
-    value.set_name(input.name);
+    value.set_name(checked_name(input.name, file));
     onnx::TensorType& type = *value.mutable_type()->mutable_tensor_type();
     type.set_elem_type(type_number(input.type));
     for (const std::int64_t extent : input.shape) {
@@ -109,7 +115,7 @@ onnx::Model model_of(const ForeignGraph& graph, const std::string& file) {
   }
   for (const auto& [name, tensor] : graph.constants) {
     onnx::Tensor& array = *to.add_initializer();
-    array.set_name(name);
+    array.set_name(checked_name(name, file));
     write_tensor(tensor, array);
   }
   if (model.ByteSizeLong() > std::numeric_limits<std::int32_t>::max())
@@ -127,7 +133,7 @@ void write_onnx(const ForeignGraph& graph, const std::filesystem::path& path) {
     throw Error("{} cannot be written: a file of this kind has less than 2 GiB", path.string());
   const onnx::Model model = model_of(graph, path.string());
   std::string text;
-  if (!model.SerializeToString(&text)) throw Error("{} cannot be written: a name in it is not UTF-8", path.string());
+  if (!model.SerializeToString(&text)) throw Error("{} cannot be written", path.string());
   NewFile file(path);
   file.stream().write(text.data(), static_cast<std::streamsize>(text.size()));
   file.finish();
