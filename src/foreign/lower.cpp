@@ -167,6 +167,7 @@ void note_what_changed(Lowering& lowering) {
 
 ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options) {
   Lowering lowering(graph, options);
+  lowering.trains = graph.training;
   for (const ForeignNode& node : graph.nodes) {
     const auto mode = node.attributes.find("training_mode");
     if (node.op != "BatchNormalization" || mode == node.attributes.end()) continue;
