@@ -15,6 +15,7 @@
 // Sizes, shapes, errors.
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "base/shape.h"
 #include "base/size_text.h"
 #include "base/tier.h"
@@ -61,12 +62,14 @@
 #include "data/dataset.h"
 #include "data/open.h"
 #include "train/checkpoint.h"
+#include "train/count_labels.h"
 #include "train/initialize.h"
 #include "train/plan_network.h"
 #include "train/schedule.h"
 #include "train/session.h"
 #include "train/target.h"
 #include "train/trainer.h"
+#include "train/usual.h"
 
 // The largest batch, or the deepest network, that a budget holds.
 #include "report/fit.h"

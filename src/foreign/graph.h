@@ -11,8 +11,8 @@
 //   BinaryCrossEntropyWithLogits  x, target; weight                    mean over all
 //   MeanSquaredError              x, target; weight                    mean over all
 // BatchNormalization has training_mode 1 where it normalizes with the batch, as in ONNX. Where at least one of a graph
-// does, those without keep their running statistics in training, too; where none does, the graph was written for
-// evaluation, and all of them normalize with the batch in training.
+// does, or the graph says that it is written for training, those without keep their running statistics in training,
+// too; else the graph was written for evaluation, and all of them normalize with the batch in training.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,7 @@ struct ForeignGraph {
   // Weights, buffers and other constants. Names are the user's: "layer1.0.bn1.running_mean".
   std::map<std::string, ForeignTensor> constants;
   std::vector<std::string> frozen;  // of the constants: not to be trained (requires_grad is false)
+  bool training = false;            // written for training, whatever its batch norms say
 };
 
 }  // namespace tide

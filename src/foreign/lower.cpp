@@ -186,6 +186,7 @@ bool is_exporters_name(std::string_view name) {
 
 ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options) {
   Lowering lowering(graph, options);
+  lowering.trains = graph.training;
   for (const ForeignNode& node : graph.nodes) {
     const auto mode = node.attributes.find("training_mode");
     if (node.op != "BatchNormalization" || mode == node.attributes.end()) continue;

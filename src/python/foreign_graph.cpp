@@ -165,6 +165,8 @@ ForeignGraph graph_of(const nb::dict& from) {
       graph.constants.emplace(name, tensor_of(value, fmt::format("constant '{}'", name)));
     }
   graph.frozen = texts(from, "frozen", where);
+  if (const nb::object training = entry(from, "training"); training.is_valid() && !training.is_none())
+    graph.training = cast_as<bool>(training, "the graph, 'training'", "True or False");
   return graph;
 }
 

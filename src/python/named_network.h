@@ -23,6 +23,8 @@ class NamedNetwork {
 
   [[nodiscard]] const NetworkPtr& network() const { return network_; }
   [[nodiscard]] const std::vector<NamedArray>& arrays() const { return arrays_; }
+  // As somebody else calls them; empty: they have the network's own names.
+  [[nodiscard]] const std::vector<WeightName>& names() const { return names_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   [[nodiscard]] const std::vector<ForeignTarget>& targets() const { return targets_; }
   // Throws an Error that suggests where to look.

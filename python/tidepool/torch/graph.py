@@ -6,18 +6,13 @@ import torch
 
 from .. import Error
 from .operators import HINTS, TABLE, Operator
-from .traced import layer_name, place_of, without_wrapper
-from .values import BATCH, Cell, Computed, Constant, Losses, Parameter, Parts, Storage, Target
+from .arrays import Arrays
+from .results import Results
+from .traced import layer_name, place_of
+from .values import BATCH, Broken, Cell, Computed, Constant, Parameter, Parts, Storage, Target
 
 # With channels' own numbers in group normalization.
 OPSET = 21
-
-
-class Broken:
-    """Something without a layer. It matters only where a result needs it."""
-
-    def __init__(self, error):
-        self.error = error
 
 
 class Graph:
@@ -28,58 +23,12 @@ class Graph:
         self.counters = {}  # buffers of whole numbers, and what a step adds to them
         self.folded = {}  # arrays of the module that were computed with, as they were then
         self.notes = []
+        self.has_soft_labels = self.has_hard_labels = False  # cross-entropies of probabilities, of classes
         self.targets = []  # (name, node) of what the host computes for each loss
         self.program = None
 
-    def host_targets(self, sample_count, targets):
-        """The losses' targets of one batch, by input name, as torch tensors."""
-        return HostTargets(self.program, self.targets)(sample_count, targets)
 
-
-class HostTargets:
-    """Runs the part of a program that depends on its targets alone."""
-
-    def __init__(self, program, wanted):
-        self.wanted = wanted
-        self.constants = {}
-        needed, open_nodes = set(), [node for _, node in wanted]
-        while open_nodes:
-            node = open_nodes.pop()
-            if node in needed:
-                continue
-            needed.add(node)
-            # Sizes are known from the batch; what they are computed from is not looked at.
-            if isinstance(node.meta.get("val"), torch.Tensor) or isinstance(node.meta.get("val"), (list, tuple)):
-                open_nodes.extend(node.all_input_nodes)
-        users = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
-        self.places = {spec.arg.name: i for i, spec in enumerate(users)}
-        self.arrays = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs
-                       if spec.kind.name != "USER_INPUT"}
-        self.program = program
-        self.nodes = [node for node in program.graph.nodes if node in needed]
-
-    def __call__(self, sample_count, targets):
-        values = {}
-        for node in self.nodes:
-            values[node] = self.value_of(node, values, sample_count, targets)
-        return {name: values[node] for name, node in self.wanted}
-
-    def value_of(self, node, values, sample_count, targets):
-        example = node.meta.get("val")
-        if isinstance(example, torch.SymInt):
-            return int(example.node.expr.subs({symbol: sample_count for symbol in example.node.expr.free_symbols}))
-        if isinstance(example, int) and not isinstance(example, bool):
-            return example
-        if node.op == "placeholder":
-            if node.name in self.places:
-                return targets[self.places[node.name] - 1]
-            target = self.arrays[node.name]
-            return self.program.state_dict[target] if target in self.program.state_dict else self.program.constants[target]
-        take = lambda argument: torch.fx.node.map_arg(argument, lambda n: values[n])  # noqa: E731
-        return node.target(*take(node.args), **take(node.kwargs))
-
-
-class Importer:
+class Importer(Arrays, Results):
     def __init__(self, program, wrapper, name):
         self.program = program
         self.wrapper = wrapper
@@ -144,7 +93,9 @@ class Importer:
         if value.seen is None or value.seen[0] != value.storage.version:
             name = value.storage.name
             for step in value.steps:
-                name = step.forward(name)
+                if name not in step.shown:
+                    step.shown[name] = step.forward(name)
+                name = step.shown[name]
             value.seen = (value.storage.version, name)
         return value.seen[1]
 
@@ -158,11 +109,18 @@ class Importer:
         value.storage.name = name
         value.storage.version += 1
 
+    def maker_of(self, name):
+        """The word that makes a value."""
+        return next((node for node in reversed(self.nodes) if name in node["outputs"]), None)
+
     def where(self):
-        place = place_of(self.current)
-        target = self.current.target
+        return self.where_of(self.current)
+
+    def where_of(self, node):
+        place = place_of(node)
+        target = node.target
         word = str(target) if not callable(target) or hasattr(target, "_schema") else getattr(target, "__name__", str(target))
-        return f"{word} ({place})" if place else f"{word} '{self.current.name}'"
+        return f"{word} ({place})" if place else f"{word} '{node.name}'"
 
     def value_of(self, node):
         value = self.cells[node].value
@@ -185,7 +143,7 @@ class Importer:
         self.count_buffers()
         self.graph.words = {
             "name": self.name, "opset": OPSET, "inputs": self.inputs, "outputs": self.outputs, "nodes": self.nodes,
-            "constants": self.constants, "frozen": sorted(self.frozen)}
+            "constants": self.constants, "frozen": sorted(self.frozen), "training": True}
         return self.graph
 
     def placeholder(self, node, spec):
@@ -210,22 +168,6 @@ class Importer:
         # A copy, which operators may write to.
         self.cells[node] = Cell(Constant(tensor.detach().cpu().clone(), name, frozenset([name])))
         self.read_buffers[name] = (tensor, self.cells[node].value.tensor)
-
-    read_buffers = None
-
-    def originals(self):
-        if self.read_buffers is None:
-            self.read_buffers = {}
-            self.tensors = dict(self.wrapper.named_parameters(remove_duplicate=False))
-            self.tensors.update(self.wrapper.named_buffers(remove_duplicate=False))
-            self.first_names = {}
-            for name, tensor in self.tensors.items():
-                self.first_names.setdefault(id(tensor), name)
-        return self.tensors
-
-    def array_name(self, target, tensor):
-        """The name of the module's own; of tied ones the first."""
-        return without_wrapper(self.first_names.get(id(tensor), target))
 
     def user_input(self, node, example):
         if not isinstance(example, torch.Tensor):
@@ -276,7 +218,9 @@ class Importer:
         source, index = node.args
         value = self.cells[source].value if source in self.cells else None
         if isinstance(value, Parts):
-            return Cell(value.values[index])
+            if index < len(value.values):
+                return Cell(value.values[index])
+            return Cell(Broken(Error(f"{self.where_of(source)}: its result {index + 1} is read, for which there is no layer")))
         if isinstance(value, Broken):
             return Cell(value)
         if isinstance(value, Target):
@@ -337,103 +281,6 @@ class Importer:
         else:
             cell.value = result
         return cell
-
-    # Constants
-
-    RANDOM = {"rand", "randn", "rand_like", "randn_like", "bernoulli", "normal", "uniform", "empty", "empty_like",
-              "new_empty", "empty_strided", "randint", "dropout", "feature_dropout"}
-
-    def is_fixed(self, node):
-        """Whether its result is known while importing."""
-        if self.short in self.RANDOM:
-            return False
-        examples = node.meta["val"] if isinstance(node.meta["val"], (list, tuple)) else [node.meta["val"]]
-        for example in examples:
-            for extent in getattr(example, "shape", ()):
-                if isinstance(extent, torch.SymInt):
-                    return False
-        return all(not isinstance(n.meta.get("val"), torch.SymInt) for n in node.all_input_nodes)
-
-    def computed_now(self, node, values, in_place):
-        take = lambda n: self.cells[n].value.tensor if n in self.cells else n.meta["val"]  # noqa: E731
-        args = torch.fx.node.map_arg(node.args, take)
-        kwargs = dict(torch.fx.node.map_arg(node.kwargs, take))
-        if "device" in kwargs:
-            kwargs["device"] = torch.device("cpu")
-        with torch.no_grad():
-            result = node.target(*args, **kwargs)
-        sources = frozenset().union(*(value.sources for value in values)) if values else frozenset()
-        if in_place:
-            return self.cells[node.args[0]]
-        if isinstance(result, (list, tuple)):
-            return Cell(Parts([Constant(part, None, sources) for part in result]))
-        return Cell(Constant(result, None, sources))
-
-    def constant_name(self, value):
-        if value.array is not None:
-            if value.array not in self.constants:
-                self.constants[value.array] = value.tensor.detach().contiguous().numpy()
-                self.names.add(value.array)
-                self.frozen.add(value.array)
-            return value.array
-        for source in value.sources:
-            original, _ = self.read_buffers[source]
-            self.graph.folded[source] = original.detach().cpu().clone()
-        value.array = self.constant(value.tensor)
-        return value.array
-
-    def count_buffers(self):
-        """Which buffers a step changes: only counters may, and statistics by their batch norms."""
-        for name, (original, now) in (self.read_buffers or {}).items():
-            before = original.detach().cpu()
-            if torch.equal(before, now):
-                continue
-            if before.dtype.is_floating_point:
-                raise Error(f"buffer '{name}' is changed by each step; only running statistics of batch norms, and "
-                            f"counters, can be")
-            self.graph.counters[name] = now - before
-
-    # What comes out
-
-    outputs = ()
-
-    def output(self, node):
-        leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(node.args[0]) if isinstance(leaf, torch.fx.Node)]
-        if self.has_loss():
-            return self.output_loss(leaves)
-        self.outputs = []
-        for leaf in leaves:
-            value = self.value_of(leaf)
-            if not isinstance(value, Computed):
-                raise Error("an output of the module does not depend on its input")
-            self.outputs.append(self.read(value))
-
-    def has_loss(self):
-        return hasattr(self.wrapper, "loss")
-
-    def output_loss(self, leaves):
-        if len(leaves) != 1:
-            raise Error(f"the loss gives {len(leaves)} values; it must give one")
-        value = self.value_of(leaves[0])
-        if not isinstance(value, Losses) or not value.reduced:
-            raise Error("the loss is none of those there are: a weighted sum of cross_entropy, nll_loss of a "
-                        "log_softmax, binary_cross_entropy_with_logits and mse_loss, each a mean; docs/pytorch.md")
-        for number, term in enumerate(value.terms):
-            self.current = term.node
-            self.short = term.op
-            if not term.weight > 0:
-                raise Error(f"{self.where()}: its weight in the sum is {term.weight}; it must be above 0")
-            name = self.new_name(f"target{number}" if len(value.terms) > 1 else "target")
-            example = term.target.node.meta["val"]
-            kind = "float32" if example.dtype.is_floating_point else "int64"
-            self.inputs.append({"name": name, "type": kind,
-                                "shape": [-1, *(int(e) for e in example.shape[1:])]})
-            self.graph.targets.append((name, term.target.node))
-            attributes = dict(term.attributes)
-            if term.weight != 1:
-                attributes["weight"] = float(term.weight)
-            self.emit(term.op, [term.x, name], attributes, "tidepool")
-        self.outputs = [term.x for term in value.terms]
 
 
 def graph_of(program, wrapper, name="model"):

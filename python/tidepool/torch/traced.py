@@ -3,6 +3,7 @@
 import os
 import re
 import sysconfig
+import traceback
 
 import torch
 
@@ -47,7 +48,8 @@ def export(wrapper, inputs):
         raise
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
-        raise Error(f"torch.export cannot follow the module: {lines[0].strip()}; what a step does may not depend on "
+        place = place_of_error(error)
+        raise Error(f"torch.export cannot follow the module{f' ({place})' if place else ''}: {lines[0].strip()}; what a step does may not depend on "
                     f"values, and shapes only on the batch") from error
 
 
@@ -72,6 +74,13 @@ def place_of(node):
             source = frame["source"].strip()
             place = f"{short_path(frame['file'])}:{frame['line']}, in {frame['function']}"
             return f"{place}: {source}" if source else place
+    return ""
+
+
+def place_of_error(error):
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((TORCH_FOLDER, PACKAGE_FOLDER, "<")):
+            return f"{short_path(frame.filename)}:{frame.lineno}, in {frame.name}: {frame.line}"
     return ""
 
 

@@ -22,6 +22,7 @@ class Step:
 
     forward: typing.Callable
     backward: typing.Callable | None = None
+    shown: dict = dataclasses.field(default_factory=dict)  # by what it is made of: the view, made once
 
 
 @dataclasses.dataclass
@@ -104,6 +105,13 @@ class Parts:
     """Several results of one operator."""
 
     values: list
+
+
+class Broken:
+    """Something without a layer. It matters only where a result needs it."""
+
+    def __init__(self, error):
+        self.error = error
 
 
 @dataclasses.dataclass

@@ -1,0 +1,28 @@
+# What the Python module is built with: an interpreter, its headers, and nanobind, by that interpreter. Sets
+# TIDE_PYTHON_FOUND. Also for src/python by itself, which sets TIDE_PYTHON to ON.
+set(TIDE_PYTHON_FOUND OFF)
+if(TIDE_PYTHON)
+  set(tide_python_lacks "")
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module
+    OPTIONAL_COMPONENTS Development.SABIModule)
+  if(NOT Python_FOUND)
+    set(tide_python_lacks "Python's headers were not found: install python3-dev")
+  else()
+    if(NOT nanobind_DIR AND NOT nanobind_ROOT)
+      execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir RESULT_VARIABLE code OUTPUT_VARIABLE folder
+        ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+      if(code EQUAL 0)
+        set(nanobind_ROOT ${folder})
+      endif()
+    endif()
+    find_package(nanobind CONFIG QUIET)
+    if(NOT nanobind_FOUND)
+      set(tide_python_lacks "nanobind was not found: ${Python_EXECUTABLE} -m pip install nanobind")
+    endif()
+  endif()
+  if(tide_python_lacks STREQUAL "")
+    set(TIDE_PYTHON_FOUND ON)
+  elseif(NOT TIDE_PYTHON STREQUAL "AUTO")
+    message(FATAL_ERROR "The Python module cannot be built: ${tide_python_lacks}")
+  endif()
+endif()
