@@ -62,6 +62,8 @@ struct ForeignGraph {
   // Weights, buffers and other constants. Names are the user's: "layer1.0.bn1.running_mean".
   std::map<std::string, ForeignTensor> constants;
   std::vector<std::string> frozen;  // of the constants: not to be trained (requires_grad is false)
+  // Of outputs, as of inputs, where they are known: files say them, nobody reads them here.
+  std::map<std::string, std::vector<std::int64_t>> output_shapes;
 };
 
 }  // namespace tide
