@@ -113,7 +113,11 @@ void Raiser::give_outputs() {
   for (const Value value : answers_) {
     const std::string name = name_of(value);
     auto& outputs = result_.graph.outputs;
-    if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) outputs.push_back(name);
+    if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) continue;
+    outputs.push_back(name);
+    std::vector<std::int64_t> shape = sample_of(network_.shape(value));
+    shape.insert(shape.begin(), -1);
+    result_.graph.output_shapes[name] = std::move(shape);
   }
 }
 

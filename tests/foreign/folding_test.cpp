@@ -163,6 +163,14 @@ TEST(Folding, FunctionsOfConstants) {
   of_one("Floor", [](double x) { return std::floor(x); });
 }
 
+TEST(Folding, ClipsOfNumbers) {
+  GraphMaker maker;
+  const std::string range = maker.node("Range", {maker.index(0), maker.index(5), maker.index(1)});
+  const std::string clipped = maker.node("Clip", {range, maker.index(1), maker.index(3)});
+  expect_folded(maker, maker.node("Cast", {clipped}, {{"to", std::int64_t{1}}}),
+                [](std::int64_t i) { return static_cast<double>(std::clamp<std::int64_t>(i % 5, 1, 3)); });
+}
+
 TEST(Folding, NumbersBecomeFractions) {
   GraphMaker maker;
   const std::string range = maker.node("Range", {maker.index(10), maker.index(0), maker.index(-2)});

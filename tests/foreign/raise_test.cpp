@@ -52,6 +52,7 @@ TEST(Raise, NamesAreTheUsersAndFrozenOnesAreSaid) {
   for (const WeightName& name : names) EXPECT_TRUE(raised.graph.constants.contains(name.array)) << name.array;
   EXPECT_EQ(raised.graph.frozen.size(), 2U);
   EXPECT_EQ(raised.graph.outputs, std::vector<std::string>{"head"});
+  EXPECT_EQ(raised.graph.output_shapes.at("head"), (std::vector<std::int64_t>{-1, 5}));
   EXPECT_EQ(raised.graph.inputs.at(0).shape, (std::vector<std::int64_t>{-1, 3, 8, 8}));
 }
 

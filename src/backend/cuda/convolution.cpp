@@ -1,10 +1,12 @@
 // Convolutions, transposed too: cuDNN's algorithms, matrix products where a window is one
-// position, and plain sums where nothing else does without workspace.
+// position, kernels of our own for depthwise ones, and plain sums where nothing else does without
+// workspace.
 #include <algorithm>
 
 #include "backend/cuda/column_sums.h"
 #include "backend/cuda/conversion.h"
 #include "backend/cuda/cudnn_convolution.h"
+#include "backend/cuda/depthwise_convolution.h"
 #include "backend/cuda/direct_convolution.h"
 #include "backend/cuda/elementwise.h"
 #include "backend/cuda/fold.h"
@@ -215,16 +217,41 @@ Variant folded_variant(const ContextPtr& context, const ConvolutionTask& task, c
           }};
 }
 
-Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
+DirectConvolution plain_shape(const ConvolutionProblem& p) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
-  const ConvolutionProblem& p = task.problem;
   const Window& w = p.window;
-  const DirectConvolution shape{p.large.batch(),         narrow(p.large.channels()), narrow(p.large.height()),
-                                narrow(p.large.width()), narrow(p.small.channels()), narrow(p.small.height()),
-                                narrow(p.small.width()), narrow(p.groups),           narrow(w.kernel_height),
-                                narrow(w.kernel_width),  narrow(w.stride_height),    narrow(w.stride_width),
-                                narrow(w.pad_top),       narrow(w.pad_left),         narrow(w.dilation_height),
-                                narrow(w.dilation_width)};
+  return {p.large.batch(),         narrow(p.large.channels()), narrow(p.large.height()),
+          narrow(p.large.width()), narrow(p.small.channels()), narrow(p.small.height()),
+          narrow(p.small.width()), narrow(p.groups),           narrow(w.kernel_height),
+          narrow(w.kernel_width),  narrow(w.stride_height),    narrow(w.stride_width),
+          narrow(w.pad_top),       narrow(w.pad_left),         narrow(w.dilation_height),
+          narrow(w.dilation_width)};
+}
+
+// Nothing where the kernels do not take the shape.
+std::optional<Variant> depthwise_variant(const ContextPtr& context, const ConvolutionTask& task) {
+  const ConvolutionProblem& p = task.problem;
+  const DirectConvolution shape = plain_shape(p);
+  if (!is_fast_depthwise(shape, task.element)) return std::nullopt;
+  const std::size_t own = p.product == Product::to_weights ? depthwise_weights_bytes(shape, task.element) : 0;
+  const Kernel kernel = [=](const Launch& launch) {
+    std::byte *large = launch.operands[task.large], *small = launch.operands[task.small];
+    float* weights = output_of(launch, task.weights);
+    const cudaStream_t stream = context->stream();
+    check(p.product == Product::to_small ? launch_depthwise_to_small(stream, shape, task.element, large, weights, small)
+          : p.product == Product::to_large
+              ? launch_depthwise_to_large(stream, shape, task.element, small, weights, large)
+              : launch_depthwise_to_weights(stream, shape, task.element, large, small, weights, task.add_weights,
+                                            launch.workspace),
+          "a depthwise convolution");
+    finish(*context, task, launch);
+  };
+  return Variant{"depthwise", bytes(std::max(own, bias_workspace(task))), [kernel] { return kernel; }};
+}
+
+Variant direct_variant(const ContextPtr& context, const ConvolutionTask& task) {
+  const ConvolutionProblem& p = task.problem;
+  const DirectConvolution shape = plain_shape(p);
   const Kernel kernel = [=](const Launch& launch) {
     std::byte *large = launch.operands[task.large], *small = launch.operands[task.small];
     float* weights = output_of(launch, task.weights);
@@ -266,6 +293,7 @@ Recipe convolution_recipe(const TaskView& view, const ContextPtr& context) {
     const bool first = task.element == Element::bf16 && task.problem.product != Product::to_large;
     recipe.insert(first ? recipe.begin() : recipe.end(), products.begin(), products.end());
   }
+  if (const auto depthwise = depthwise_variant(context, task)) recipe.insert(recipe.begin(), *depthwise);
   // No budget should fail for want of scratch; a quarter of the operands is no want.
   const std::size_t converted = task.element == Element::f32 ? 0 : aligned_bytes(task.weight_count(), task.element);
   const Bytes little = bytes(bias_workspace(task) + converted) + Bytes(task.operand_bytes() / 4);

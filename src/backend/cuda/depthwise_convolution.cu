@@ -33,8 +33,11 @@ struct Gather {
 //   to large: target pixel i takes source pixel (i + parity - k) / stride, where that is whole
 template <int kernel, int stride, int parity, bool to_large>
 struct Meeting {
-  static constexpr int first = !to_large ? 0 : stride == 1 ? 1 - kernel : parity == 0 ? -(kernel - 1) / 2 : -(kernel - 3) / 2;
-  static constexpr int last = !to_large      ? (kStrip - 1) * stride + kernel - 1
+  static constexpr int first = !to_large     ? 0
+                               : stride == 1 ? 1 - kernel
+                               : parity == 0 ? -(kernel - 1) / 2
+                                             : -(kernel - 3) / 2;
+  static constexpr int last = !to_large     ? (kStrip - 1) * stride + kernel - 1
                               : stride == 1 ? kStrip - 1
                                             : (kStrip - 2) / 2 + parity;
   static constexpr int count = last - first + 1;
@@ -137,11 +140,12 @@ Gather gather_of(const DirectConvolution& s, Element element, bool to_large) {
 }
 
 template <typename Type, int kernel, int stride, int parity, bool to_large>
-cudaError_t launch_gather(cudaStream_t stream, const Gather& g, const void* source, const float* weights, void* target) {
+cudaError_t launch_gather(cudaStream_t stream, const Gather& g, const void* source, const float* weights,
+                          void* target) {
   const dim3 grid{blocks_for(g.rows, g.tile.rows), blocks_for(g.strips, g.tile.columns),
                   blocks_for(g.channels, g.tile.groups * kPackOf<Type>)};
-  gather_kernel<Type, kernel, stride, parity, to_large><<<grid, kThreads, 0, stream>>>(
-      g, static_cast<const Type*>(source), weights, static_cast<Type*>(target));
+  gather_kernel<Type, kernel, stride, parity, to_large>
+      <<<grid, kThreads, 0, stream>>>(g, static_cast<const Type*>(source), weights, static_cast<Type*>(target));
   return cudaGetLastError();
 }
 
@@ -186,8 +190,8 @@ __global__ void __launch_bounds__(kProductThreads)
     Pack<width> arriving[strip];
 #pragma unroll
     for (int i = 0; i < strip; ++i)
-      arriving[i] = w + i < p.small_width ? Pack<width>::load(own + static_cast<std::int64_t>(i) * p.channels)
-                                          : Pack<width>{};
+      arriving[i] =
+          w + i < p.small_width ? Pack<width>::load(own + static_cast<std::int64_t>(i) * p.channels) : Pack<width>{};
 #pragma unroll
     for (int kh = 0; kh < kernel; ++kh) {
       const int y = h * stride - p.pad_top + kh;
@@ -326,8 +330,7 @@ cudaError_t launch_depthwise_to_weights(cudaStream_t stream, const DirectConvolu
     });
   });
   if (error != cudaSuccess) return error;
-  return launch_column_sums(stream, sums, Element::f32, partial, weights, accumulate,
-                            workspace + partial_bytes(sums));
+  return launch_column_sums(stream, sums, Element::f32, partial, weights, accumulate, workspace + partial_bytes(sums));
 }
 
 }  // namespace tide::cuda

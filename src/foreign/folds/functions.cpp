@@ -185,9 +185,40 @@ bool fold_function_of_one(const NodeContext& node) {
   return false;
 }
 
+// Of numbers that are known, as padding that is computed from extents.
+bool fold_clip(const NodeContext& node) {
+  const Known& x = *node.known(0);
+  const auto bound = [&](const char* name, std::size_t input) -> std::optional<double> {
+    if (node.has(name)) return node.number(name, 0);
+    if (!node.has_input(input)) return std::nullopt;
+    const std::optional<double> value = node.scalar(input);
+    if (!value) node.refuse("its bound '{}' is not one constant number", name);
+    return value;
+  };
+  const std::optional<double> low = bound("min", 1), high = bound("max", 2);
+  if (const auto numbers = whole_numbers(x)) {
+    std::vector<Number> clipped;
+    for (std::int64_t number : *numbers) {
+      if (low && static_cast<double>(number) < *low) number = static_cast<std::int64_t>(*low);
+      if (high && static_cast<double>(number) > *high) number = static_cast<std::int64_t>(*high);
+      clipped.push_back({number});
+    }
+    node.give(known_numbers(std::move(clipped), need_fixed(node, x), x.type));
+    return true;
+  }
+  const std::optional<double> value = is_floating(x.type) ? one_value(x) : std::nullopt;
+  if (!value) return false;
+  double clipped = *value;
+  if (low) clipped = std::max(clipped, *low);
+  if (high) clipped = std::min(clipped, *high);
+  node.give(known_fill(clipped, x.extents, x.type));
+  return true;
+}
+
 }  // namespace
 
 bool fold_function(const NodeContext& node, std::size_t present) {
+  if (node.node().op == "Clip" && fold_clip(node)) return true;
   if (present == 3 && node.node().op == "Where") {
     fold_where(node);
     return true;

@@ -77,6 +77,17 @@ void write_node(const ForeignNode& from, onnx::Node& to, const std::string& file
   }
 }
 
+void write_type(ForeignType from, const std::vector<std::int64_t>& shape, onnx::TensorType& to) {
+  to.set_elem_type(type_number(from));
+  for (const std::int64_t extent : shape) {
+    onnx::Dimension& dimension = *to.mutable_shape()->add_dim();
+    if (extent < 0)
+      dimension.set_dim_param("batch");
+    else
+      dimension.set_dim_value(extent);
+  }
+}
+
 onnx::Model model_of(const ForeignGraph& graph, const std::string& file) {
   onnx::Model model;
   model.set_ir_version(kFormatVersion);
@@ -98,20 +109,15 @@ onnx::Model model_of(const ForeignGraph& graph, const std::string& file) {
   for (const ForeignInput& input : graph.inputs) {
     onnx::ValueInfo& value = *to.add_input();
     value.set_name(checked_name(input.name, file));
-    onnx::TensorType& type = *value.mutable_type()->mutable_tensor_type();
-    type.set_elem_type(type_number(input.type));
-    for (const std::int64_t extent : input.shape) {
-      onnx::Dimension& dimension = *type.mutable_shape()->add_dim();
-      if (extent < 0)
-        dimension.set_dim_param("batch");
-      else
-        dimension.set_dim_value(extent);
-    }
+    write_type(input.type, input.shape, *value.mutable_type()->mutable_tensor_type());
   }
   for (const std::string& output : graph.outputs) {
     onnx::ValueInfo& value = *to.add_output();
     value.set_name(output);
-    value.mutable_type()->mutable_tensor_type()->set_elem_type(type_number(ForeignType::f32));
+    onnx::TensorType& type = *value.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(type_number(ForeignType::f32));
+    if (const auto shape = graph.output_shapes.find(output); shape != graph.output_shapes.end())
+      write_type(ForeignType::f32, shape->second, type);
   }
   for (const auto& [name, tensor] : graph.constants) {
     onnx::Tensor& array = *to.add_initializer();
