@@ -74,7 +74,7 @@ struct AxisMap {
       case Kind::bilinear: {
         if (scale <= 0) return {0, out};
         const int low = static_cast<int>(floor((i - 1) / scale)) - 2,
-                  high = static_cast<int>(ceil((i + 1) / scale)) + 2;
+                  high = static_cast<int>(ceil((i + 1.5) / scale)) + 2;  // middles lie half a place further
         return {i == 0 ? 0 : clamp(low, 0, out), i == in - 1 ? out : clamp(high, 0, out)};
       }
       case Kind::constant: break;

@@ -69,6 +69,7 @@ inline OperatorRecord resize_record() {
       .cases =
           {
               {"bilinear", 2, {1, 5, 4, 3}, resized({.height = 9, .width = 7})},
+              {"bilinear_much_larger", 2, {1, 3, 3, 2}, resized({.height = 25, .width = 31})},
               {"bilinear_smaller", 2, {1, 3, 9, 8}, resized({.height = 4, .width = 3})},
               {"bilinear_corners",
                2,
