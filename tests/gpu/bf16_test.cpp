@@ -54,13 +54,12 @@ TEST_P(Bf16Test, ReplayGivesTheSameBits) {
   }
 }
 
-// Everything that is stored as bf16 is: outputs and their gradients, but for the probabilities.
+// Everything that is stored as bf16 is: outputs and their gradients, but for those of losses.
 TEST_P(Bf16Test, StoresLayerOutputsInHalfTheBytes) {
   const Step step = build_step(GetParam().network(), bf16_options(GetParam().batch, true));
   for (const Tensor& tensor : step.tensors) {
     const bool data = is_data(tensor.tensor_class);
-    const bool loss =
-        data && tensor.role == Role::y && step.network->layer(tensor.layer).kind == LayerKind::softmax_cross_entropy;
+    const bool loss = data && tensor.role == Role::y && is_loss(step.network->layer(tensor.layer));
     EXPECT_EQ(tensor.type == DataType::bf16, data && !loss);
   }
 }
