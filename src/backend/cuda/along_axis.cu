@@ -93,18 +93,23 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(AxisLines l, const Ty
   line.for_each([&](std::int64_t at) { put(y + at, expf(to_float(x[at]) - largest) * factor); });
 }
 
+// Gradients are made in double precision: what is left of them is often small beside what they are made of.
 template <typename Type>
 __global__ void __launch_bounds__(kThreads)
     softmax_backward_kernel(AxisLines l, const Type* y, const Type* dy, Type* dx) {
   __shared__ double shared[kThreads];
   const LinePart line = LinePart::of(l);
   double product = 0;
-  line.for_each([&](std::int64_t at) { product += static_cast<double>(to_float(y[at]) * to_float(dy[at])); });
-  const auto mean = static_cast<float>(line.together(product, shared, Added{}));
-  line.for_each([&](std::int64_t at) { put(dx + at, to_float(y[at]) * (to_float(dy[at]) - mean)); });
+  line.for_each([&](std::int64_t at) {
+    product += static_cast<double>(to_float(y[at])) * static_cast<double>(to_float(dy[at]));
+  });
+  product = line.together(product, shared, Added{});
+  line.for_each([&](std::int64_t at) {
+    const double difference = static_cast<double>(to_float(dy[at])) - product;
+    put(dx + at, static_cast<float>(static_cast<double>(to_float(y[at])) * difference));
+  });
 }
 
-// In double precision: what is left of a gradient is often small beside what it is made of.
 template <bool backward, typename Type>
 __global__ void __launch_bounds__(kThreads)
     l2_normalize_kernel(AxisLines l, double epsilon, const Type* x, const Type* dy, Type* target) {

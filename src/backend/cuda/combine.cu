@@ -117,11 +117,14 @@ template <typename Type, F function>
 struct CombineTerm {
   const Type *a, *b, *dy;
   int which;
-  __device__ float operator()(const SpreadPlace& at) const {
-    const float gradient = to_float(dy[at.whole]);
-    if constexpr (reads_inputs(function))
-      return gradient * combined_slope<function>(which, to_float(a[at.value[0]]), to_float(b[at.value[1]]));
-    return gradient * combined_slope<function>(which, 0.0F, 0.0F);
+  __device__ double operator()(const SpreadPlace& at) const {
+    float first = 0, second = 0;
+    if constexpr (reads_inputs(function)) {
+      first = to_float(a[at.value[0]]);
+      second = to_float(b[at.value[1]]);
+    }
+    return static_cast<double>(to_float(dy[at.whole])) *
+           static_cast<double>(combined_slope<function>(which, first, second));
   }
 };
 

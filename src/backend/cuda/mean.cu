@@ -54,7 +54,7 @@ struct MeanTerms {
 template <typename Type>
 struct MeanTerm {
   const Type* x;
-  __device__ float operator()(const SpreadPlace& at) const { return to_float(x[at.whole]); }
+  __device__ double operator()(const SpreadPlace& at) const { return static_cast<double>(to_float(x[at.whole])); }
 };
 
 template <typename Type>

@@ -65,9 +65,9 @@ struct ScaleTerms {
 template <typename Type>
 struct ScaleTerm {
   const Type *x, *dy;  // x: null for the bias
-  __device__ float operator()(const SpreadPlace& at) const {
-    const float gradient = to_float(dy[at.whole]);
-    return x != nullptr ? gradient * to_float(x[at.whole]) : gradient;
+  __device__ double operator()(const SpreadPlace& at) const {
+    const auto gradient = static_cast<double>(to_float(dy[at.whole]));
+    return x != nullptr ? gradient * static_cast<double>(to_float(x[at.whole])) : gradient;
   }
 };
 

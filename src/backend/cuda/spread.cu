@@ -109,15 +109,15 @@ namespace {
 
 constexpr int kPartColumns = 32, kPartLanes = 8;
 
-template <typename Type>
-__global__ void merge_parts_kernel(std::int64_t targets, Divider channels, unsigned parts, const float* partial,
+template <typename Partial, typename Type>
+__global__ void merge_parts_kernel(std::int64_t targets, Divider channels, unsigned parts, const Partial* partial,
                                    Type* target, bool adds, double factor) {
   __shared__ double shared[kPartLanes][kPartColumns];
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * kPartColumns + threadIdx.x;
   double sum = 0;
   if (t < targets) {
     const std::int64_t outer = channels.divide(t), channel = t - outer * channels.by;
-    const float* const own = partial + outer * parts * channels.by + channel;
+    const Partial* const own = partial + outer * parts * channels.by + channel;
 #pragma unroll 4
     for (unsigned part = threadIdx.y; part < parts; part += kPartLanes)
       sum += static_cast<double>(own[part * channels.by]);
@@ -130,10 +130,9 @@ __global__ void merge_parts_kernel(std::int64_t targets, Divider channels, unsig
   put(target + t, static_cast<float>(adds ? sum + static_cast<double>(to_float(target[t])) : sum));
 }
 
-}  // namespace
-
-cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts, std::int64_t channels,
-                               const float* partial, const SumTarget& target) {
+template <typename Partial>
+cudaError_t merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts, std::int64_t channels,
+                        const Partial* partial, const SumTarget& target) {
   const std::int64_t targets = outer * channels;
   return with_element(target.element, [&](auto type) {
     merge_parts_kernel<<<blocks_for(targets, kPartColumns), dim3(kPartColumns, kPartLanes), 0, stream>>>(
@@ -141,6 +140,17 @@ cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned
         target.factor);
     return cudaGetLastError();
   });
+}
+
+}  // namespace
+
+cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts, std::int64_t channels,
+                               const float* partial, const SumTarget& target) {
+  return merge_parts(stream, outer, parts, channels, partial, target);
+}
+cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts, std::int64_t channels,
+                               const double* partial, const SumTarget& target) {
+  return merge_parts(stream, outer, parts, channels, partial, target);
 }
 
 }  // namespace tide::cuda

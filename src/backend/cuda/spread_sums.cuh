@@ -1,5 +1,5 @@
-// Sums over what a value was spread to: gradients of small values and of parameters, and means. Each block sums a part
-// in floats; a second kernel merges the parts in double precision, always in the same order.
+// Sums over what a value was spread to: gradients of small values and of parameters, and means. Each block sums a part;
+// a second kernel merges the parts in double precision, always in the same order.
 #pragma once
 
 #include <array>
@@ -98,14 +98,15 @@ __device__ inline SpreadPlace place_of(const AnySums::Axes& axes, std::int64_t i
   return place;
 }
 
-// partial[part * targets + where the target lies]; term(place) is one element's.
+// partial[part * targets + where the target lies]; term(place) is one element's. In double precision: sums over
+// channels often cancel.
 template <typename Term>
-__global__ void __launch_bounds__(kThreads) any_sums_kernel(AnySums s, Term term, float* partial) {
-  __shared__ float shared[kThreads];
+__global__ void __launch_bounds__(kThreads) any_sums_kernel(AnySums s, Term term, double* partial) {
+  __shared__ double shared[kThreads];
   const unsigned part = blockIdx.x % s.parts;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % s.lanes;
   const std::int64_t target = static_cast<std::int64_t>(blockIdx.x / s.parts) * (kThreads / s.lanes) + thread / s.lanes;
-  float sum = 0;
+  double sum = 0;
   const SpreadPlace base = place_of(s.kept, target);
   if (target < s.kept.count) {
     const std::int64_t first = part * s.per_part, end = min(s.summed.count, first + s.per_part);
@@ -136,6 +137,8 @@ struct SumTarget {
 // Partial sums of `outer` x parts x channels.
 [[nodiscard]] cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts,
                                              std::int64_t channels, const float* partial, const SumTarget& target);
+[[nodiscard]] cudaError_t launch_merge_parts(cudaStream_t stream, std::int64_t outer, unsigned parts,
+                                             std::int64_t channels, const double* partial, const SumTarget& target);
 
 // Scratch of the functions below, for `sums` at once.
 template <typename Type>
@@ -144,7 +147,7 @@ std::size_t middle_sums_bytes(const MiddleSums& sums, int count) {
          static_cast<std::size_t>(count) * sizeof(float);
 }
 inline std::size_t any_sums_bytes(const AnySums& sums) {
-  return static_cast<std::size_t>(sums.kept.count) * sums.parts * sizeof(float);
+  return static_cast<std::size_t>(sums.kept.count) * sums.parts * sizeof(double);
 }
 
 // A target for each of the sums. `aligned`: all addresses that are gone through are multiples of 16.
@@ -170,7 +173,7 @@ cudaError_t launch_middle_sums(cudaStream_t stream, const MiddleSums& sums, cons
 template <typename Term>
 cudaError_t launch_any_sums(cudaStream_t stream, const AnySums& sums, const Term& term, const SumTarget& target,
                             std::byte* workspace) {
-  auto* const partial = reinterpret_cast<float*>(workspace);
+  auto* const partial = reinterpret_cast<double*>(workspace);
   any_sums_kernel<<<static_cast<unsigned>(sums.blocks()), kThreads, 0, stream>>>(sums, term, partial);
   // Parts come first here: those of one target lie as far apart as there are targets.
   return launch_merge_parts(stream, 1, sums.parts, sums.kept.count, partial, target);
