@@ -28,7 +28,7 @@ std::string type_text(nb::handle value) { return nb::cast<std::string>(nb::str(v
 
 template <typename Value>
 Value cast_as(nb::handle value, const std::string& where, const char* wanted) {
-  Value result;
+  Value result{};
   if (!nb::try_cast(value, result)) throw Error("{}: is a {}, not {}", where, type_text(value), wanted);
   return result;
 }

@@ -14,7 +14,7 @@ struct Given {
 
   template <typename Type>
   [[nodiscard]] Type as(const char* wanted) const {
-    Type result;
+    Type result{};
     if (!nb::try_cast(value, result)) throw Error("{}={}: is a {}, not {}", word, repr(), type_text(value), wanted);
     return result;
   }

@@ -1,8 +1,8 @@
 """The package as users get it: built and installed into a clean virtual environment, where its tests run.
 
-    wheel.py SOURCE [PYTHON]
+    wheel.py SOURCE [BUILD]
 
-Ends with 77 where pip cannot get what it needs.
+BUILD: a folder to build in, instead of SOURCE/build/wheel. Without CUDA, which takes long. Ends with 77 where pip cannot get what it needs.
 """
 
 import pathlib
@@ -27,7 +27,11 @@ def main():
         if asked.returncode != 0:
             print("skipped: pip cannot install:", asked.stderr.strip().splitlines()[-1:])
             return 77
-        run(python, "-m", "pip", "install", "-q", source, check=True)
+        settings = ["--config-settings=cmake.define.TIDE_CUDA=OFF"]
+        if len(sys.argv) > 2:
+            settings.append(f"--config-settings=build-dir={sys.argv[2]}")
+        if run(python, "-m", "pip", "install", "-q", *settings, source).returncode != 0:
+            return 1
         run(python, "-m", "pip", "uninstall", "-q", "-y", "scikit-build-core", "nanobind", check=True)
         where = run(python, "-c", "import tidepool; print(tidepool.__file__)", capture_output=True, check=True, cwd=folder)
         if folder not in where.stdout:
