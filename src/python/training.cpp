@@ -129,7 +129,7 @@ void bind_training(nb::module_& module) {
   module.def(
       "usual_rate",
       [](const NamedNetwork& network, std::int64_t batch, const nb::dict& options) {
-        return usual_training(*network.network(), settings_of(options).session.optimizer, batch).learning_rate;
+        return usual_learning_rate(*network.network(), settings_of(options).session.optimizer, batch);
       },
       "network"_a, "batch"_a, "options"_a,
       nb::sig("def usual_rate(network: Network, batch: int, options: dict) -> float"));
