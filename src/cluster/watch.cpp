@@ -317,7 +317,9 @@ bool Watch::Thread::tell_own_failure() {
                           : WatchFailure{rank_, fmt::format("tide: {}", reason_), true, exit_code_});
     tell(is_judge() && !reason_.empty() ? WatchWord::verdict : WatchWord::failed, reason_);
   }
-  if (is_judge() || verdict_ || seconds_between(*failed_, now_) > kFailedSeconds) return false;
+  // Rank 0 waits as well, until the others have gone: what they have not read yet would be lost with its end, if there
+  // is something of theirs that it has not read.
+  if (verdict_ || seconds_between(*failed_, now_) > kFailedSeconds) return false;
   return std::any_of(peers_.begin(), peers_.end(),
                      [](const Peer& peer) { return peer.link && !peer.link->is_closed(); });
 }
