@@ -103,6 +103,22 @@ std::string_view foreign_type_name(ForeignType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
+std::optional<ForeignType> foreign_type_of(std::int64_t number) {
+  switch (number) {
+    case 1: return ForeignType::f32;
+    case 2: return ForeignType::u8;
+    case 3: return ForeignType::i8;
+    case 5: return ForeignType::i16;
+    case 6: return ForeignType::i32;
+    case 7: return ForeignType::i64;
+    case 9: return ForeignType::boolean;
+    case 10: return ForeignType::f16;
+    case 11: return ForeignType::f64;
+    case 16: return ForeignType::bf16;
+    default: return std::nullopt;
+  }
+}
+
 Array array_of(const std::string& name, const ForeignTensor& tensor) {
   static_cast<void>(checked_count(name, tensor));
   return {name, tensor, tensor.shape, {}, {}};

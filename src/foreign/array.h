@@ -22,6 +22,8 @@ struct Array {
 [[nodiscard]] std::size_t type_bytes(ForeignType type);
 [[nodiscard]] bool is_floating(ForeignType type);
 [[nodiscard]] std::string_view foreign_type_name(ForeignType type);
+// By ONNX's number of it; nothing where it is none of these.
+[[nodiscard]] std::optional<ForeignType> foreign_type_of(std::int64_t number);
 
 // The array of a constant. Throws an Error where its bytes are not those of its shape.
 [[nodiscard]] Array array_of(const std::string& name, const ForeignTensor& tensor);

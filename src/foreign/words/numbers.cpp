@@ -9,19 +9,7 @@ namespace tide {
 namespace {
 
 ForeignType type_of(const NodeContext& node, std::int64_t number) {
-  switch (number) {
-    case 1: return ForeignType::f32;
-    case 2: return ForeignType::u8;
-    case 3: return ForeignType::i8;
-    case 5: return ForeignType::i16;
-    case 6: return ForeignType::i32;
-    case 7: return ForeignType::i64;
-    case 9: return ForeignType::boolean;
-    case 10: return ForeignType::f16;
-    case 11: return ForeignType::f64;
-    case 16: return ForeignType::bf16;
-    default: break;
-  }
+  if (const auto type = foreign_type_of(number)) return *type;
   node.refuse("its type has the number {}, which is not supported", number);
 }
 

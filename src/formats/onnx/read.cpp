@@ -66,19 +66,7 @@ class Reader {
   }
 
   ForeignType read_type(int number, const std::string& what) const {
-    switch (number) {
-      case 1: return ForeignType::f32;
-      case 2: return ForeignType::u8;
-      case 3: return ForeignType::i8;
-      case 5: return ForeignType::i16;
-      case 6: return ForeignType::i32;
-      case 7: return ForeignType::i64;
-      case 9: return ForeignType::boolean;
-      case 10: return ForeignType::f16;
-      case 11: return ForeignType::f64;
-      case 16: return ForeignType::bf16;
-      default: break;
-    }
+    if (const auto type = foreign_type_of(number)) return *type;
     throw Error("{}: {} has a type (number {}) that is not read; use float, double, float16, bfloat16 or whole numbers",
                 source_, what, number);
   }
