@@ -8,6 +8,9 @@
     session.step(images, labels, learning_rate=0.05).loss
 """
 
+from . import libraries
+
+libraries.share_with_torch()
 try:
     from . import _tidepool
 except ImportError as error:

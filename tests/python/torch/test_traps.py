@@ -1,5 +1,8 @@
 """What is easily got wrong between a module and a graph of it."""
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 import torch
@@ -218,3 +221,11 @@ def test_what_is_no_module_or_example():
     with pytest.raises(tidepool.Error, match="torch.export cannot follow the module") as caught:
         tidepool.torch.trace(Branching(), (image(), classes(5, 3)), F.cross_entropy)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("order", ["tidepool, torch", "torch, tidepool"])
+def test_either_is_imported_first(order):
+    # Both load libraries of CUDA, of which a process has one by each name.
+    done = subprocess.run([sys.executable, "-c", f"import {order}; torch.ones(1).sum(); tidepool.plan(tidepool.network('lenet'), 4)"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
