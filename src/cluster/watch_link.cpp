@@ -17,6 +17,7 @@
 #include <sstream>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -139,7 +140,8 @@ std::optional<WatchMessage> wait_for_message(WatchLink& link, double seconds) {
   const Stopwatch waited;
   while (!link.is_closed() && waited.seconds() < seconds) {
     if (!wait_for(link.descriptor(), POLLIN, seconds - waited.seconds())) continue;
-    const std::vector<WatchMessage> messages = link.receive();
+    // What follows the answer, even at once, is for the watch.
+    const std::vector<WatchMessage> messages = link.receive(1);
     if (!messages.empty()) return messages.front();
   }
   return std::nullopt;
@@ -161,6 +163,7 @@ std::unique_ptr<WatchLink> try_address(const SocketAddress& address, const Watch
   link->send(hello);
   const std::optional<WatchMessage> answer = wait_for_message(*link, kSeconds);
   if (!answer || answer->word != WatchWord::hello || answer->text != hello.text) return nullptr;
+  link->send(hello);  // this is the connection that is kept: others were given up before their answers came
   return link;
 }
 
@@ -189,7 +192,12 @@ std::unique_ptr<WatchLink> reach_rank0(const Communicator& communicator, const s
 std::vector<std::unique_ptr<WatchLink>> accept_all(const Communicator& communicator, const Socket& listener,
                                                    const std::string& token, double seconds) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<std::unique_ptr<WatchLink>> links(ranks), strangers;
+  struct Stranger {
+    std::unique_ptr<WatchLink> link;
+    bool was_answered = false;
+  };
+  std::vector<std::unique_ptr<WatchLink>> links(ranks);
+  std::vector<Stranger> strangers;
   std::size_t connected = 1;
   for (const Stopwatch waited; connected < ranks;) {
     if (waited.seconds() > seconds) {
@@ -198,22 +206,25 @@ std::vector<std::unique_ptr<WatchLink>> accept_all(const Communicator& communica
                   communicator.host(static_cast<int>(missing)), communicator.host(0));
     }
     std::vector<pollfd> entries{{listener.get(), POLLIN, 0}};
-    for (const std::unique_ptr<WatchLink>& link : strangers) entries.push_back({link->descriptor(), POLLIN, 0});
+    for (const Stranger& stranger : strangers) entries.push_back({stranger.link->descriptor(), POLLIN, 0});
     poll(entries.data(), entries.size(), 100);
-    for (std::unique_ptr<WatchLink>& link : strangers) {
-      const std::vector<WatchMessage> messages = link->receive();
+    for (auto& [link, was_answered] : strangers) {
+      const std::vector<WatchMessage> messages = link->receive(1);
       if (messages.empty()) continue;
       const WatchMessage& hello = messages.front();
       const auto rank = static_cast<std::size_t>(hello.rank);
       if (hello.word != WatchWord::hello || hello.text.data() != token || hello.rank <= 0 || rank >= ranks) continue;
-      link->send(hello);
-      if (!links[rank]) ++connected;  // otherwise it has tried again: the first answer came too late
-      links[rank] = std::move(link);
+      if (!std::exchange(was_answered, true)) {
+        link->send(hello);
+      } else {
+        if (!links[rank]) ++connected;
+        links[rank] = std::move(link);
+      }
     }
-    std::erase_if(strangers, [](const std::unique_ptr<WatchLink>& link) { return !link || link->is_closed(); });
+    std::erase_if(strangers, [](const Stranger& stranger) { return !stranger.link || stranger.link->is_closed(); });
     for (int made = 0; (made = accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       set_up(made);
-      strangers.push_back(std::make_unique<WatchLink>(made));
+      strangers.push_back({std::make_unique<WatchLink>(made)});
     }
   }
   return links;
@@ -242,7 +253,7 @@ void WatchLink::send(const WatchMessage& message) {
   if (!flush() && unsent_.size() == sizeof(message)) unsent_.clear();
 }
 
-std::vector<WatchMessage> WatchLink::receive() {
+std::vector<WatchMessage> WatchLink::receive(std::size_t at_most) {
   std::vector<WatchMessage> messages;
   std::array<char, 8192> bytes{};
   for (;;) {
@@ -252,7 +263,7 @@ std::vector<WatchMessage> WatchLink::receive() {
     partial_.insert(partial_.end(), bytes.begin(), bytes.begin() + count);
   }
   std::size_t used = 0;
-  for (; partial_.size() - used >= sizeof(WatchMessage); used += sizeof(WatchMessage)) {
+  for (; messages.size() < at_most && partial_.size() - used >= sizeof(WatchMessage); used += sizeof(WatchMessage)) {
     WatchMessage& message = messages.emplace_back();
     std::memcpy(&message, partial_.data() + used, sizeof(message));
     message.text.back() = 0;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,8 +45,8 @@ class WatchLink {
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // What does not fit because the other side does not read is left out; a message is sent as a whole or not at all.
   void send(const WatchMessage& message);
-  // The messages that are here.
-  [[nodiscard]] std::vector<WatchMessage> receive();
+  // The messages that are here, the first ones of them: others are there the next time.
+  [[nodiscard]] std::vector<WatchMessage> receive(std::size_t at_most = std::numeric_limits<std::size_t>::max());
   // The other side has closed the connection, or the system has given it up.
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 

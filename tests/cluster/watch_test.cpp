@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <csignal>
 #include <future>
 
 #include "cluster/threads.h"
+#include "cluster/watch_link.h"
 
 namespace tide {
 namespace {
@@ -195,6 +197,24 @@ TEST(Watch, HandsOnARequestToStop) {
   std::raise(SIGTERM);
   stopped.get_future().get();
   watch.finish();
+}
+
+// A rank that fails at once says so right behind its answer.
+TEST(Watch, LinksKeepWhatFollowsTheMessageThatIsWaitedFor) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  auto from = std::make_unique<WatchLink>(ends[0]);
+  WatchLink to(ends[1]);
+  for (const WatchWord word : {WatchWord::hello, WatchWord::alive, WatchWord::verdict}) from->send({.word = word});
+  from.reset();
+  const std::vector<WatchMessage> first = to.receive(1);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].word, WatchWord::hello);
+  const std::vector<WatchMessage> others = to.receive();
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0].word, WatchWord::alive);
+  EXPECT_EQ(others[1].word, WatchWord::verdict);
+  EXPECT_TRUE(to.is_closed());
 }
 
 TEST(Watch, OfManyRanks) {
