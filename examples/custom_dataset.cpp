@@ -45,7 +45,7 @@ void run() {
   tide::Session& session = *std::get<std::unique_ptr<tide::Session>>(opened);
   tide::train(session, training, *data.train);
   const tide::Session::Evaluation result = session.evaluate(*data.validation, training.batch);
-  fmt::print("held out: loss {:.4f}, accuracy {:.1f}%\n", result.loss, 100 * result.accuracy);
+  fmt::print("held out: loss {:.4f}, accuracy {:.1f}%\n", result.loss, 100 * result.accuracy.value_or(0));
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ DataRequest DataArguments::request(const Network& network, std::int64_t batch) c
   if (!mean.empty())
     request.normalization = Normalization{three(mean, "--mean", false), three(deviation, "--deviation", true)};
   if (resize != 0) request.kept = static_cast<double>(std::min(sample.height(), sample.width())) / resize;
+  if (reading && !request.normalization) request.normalization = reading->normalization;
+  if (reading && !request.kept) request.kept = reading->kept;
   return request;
 }
 

@@ -29,6 +29,8 @@ struct DataArguments {
   [[nodiscard]] Split load(const Network& network, std::int64_t batch) const;
   // How an image by itself is read for the network.
   [[nodiscard]] ImageOptions one_image(const Network& network) const;
+  // How images were read in training, for what the command line leaves out.
+  std::optional<ImageReading> reading;
 
  private:
   [[nodiscard]] DataRequest request(const Network& network, std::int64_t batch) const;

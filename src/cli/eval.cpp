@@ -40,24 +40,28 @@ void print(const EvalArguments& arguments, const Network& network, const Dataset
   const bool many = scores && network.classes() > 5;
   if (arguments.json) {
     nlohmann::ordered_json result{
-        {"data", data.name()}, {"samples", data.size()}, {"loss", evaluation.loss}, {"accuracy", evaluation.accuracy}};
+        {"data", data.name()}, {"samples", data.size()}, {"loss", evaluation.loss}, {"accuracy", nullptr}};
+    if (evaluation.accuracy) result["accuracy"] = *evaluation.accuracy;
     if (scores) result["top1"] = scores->top1(), result["top5"] = scores->top5();
     if (!areas.empty()) result["mean_iou"] = areas.front();
     return fmt::print("{}\n", result.dump(2));
   }
   const bool given = !arguments.checkpoint.empty() || !arguments.model.weights.empty();
-  fmt::print("{} on {} samples of {}: loss {:.4f}, accuracy {:.2f}%{}{}{}\n", network.name, data.size(), data.name(),
-             evaluation.loss, 100 * evaluation.accuracy,
+  fmt::print("{} on {} samples of {}: loss {:.4f}{}{}{}{}\n", network.name, data.size(), data.name(), evaluation.loss,
+             evaluation.accuracy ? fmt::format(", accuracy {:.2f}%", 100 * *evaluation.accuracy) : "",
              many ? fmt::format(", top-5 {:.2f}%", 100 * scores->top5()) : "",
              areas.empty() ? "" : fmt::format(", mean IoU {:.2f}%", 100 * areas.front()),
              given || arguments.model.model.ends_with(".onnx") ? "" : " (untrained: no --resume was given)");
 }
 
-int run(const EvalArguments& arguments) {
+int run(EvalArguments arguments) {
   const Model model = arguments.model.open();
   NetworkPtr network = model.network;
   if (!network->has_loss())
     throw Error("{} has no loss layer, so there is nothing to compare with the labels", network->name);
+  Checkpoint checkpoint;
+  if (!arguments.checkpoint.empty()) checkpoint = load_checkpoint(arguments.checkpoint);
+  arguments.data.reading = checkpoint.reading;
   const Split data = arguments.data.load(*network, arguments.step.batch);
   const Dataset& held_out = data.validation ? *data.validation : *data.train;
   if (held_out.has_gaps()) network = adapt(network, {.gaps_in_labels = true});
@@ -73,7 +77,7 @@ int run(const EvalArguments& arguments) {
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
   for (const std::string& note : model.notes) fmt::print(stderr, "tide: {}\n", note);
   set_values(session, model);
-  if (!arguments.checkpoint.empty()) session.restore(load_checkpoint(arguments.checkpoint).tensors, 0, false);
+  if (!arguments.checkpoint.empty()) session.restore(checkpoint.tensors, 0, false);
   std::optional<Scores> scores;
   if (options.keep_results) scores.emplace(*network);
   const Session::Evaluation evaluation = session.evaluate(

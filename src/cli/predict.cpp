@@ -87,13 +87,16 @@ void print(const PredictArguments& arguments, const std::vector<std::string>& na
   }
 }
 
-int run(const PredictArguments& arguments) {
+int run(PredictArguments arguments) {
   if (arguments.top < 1) throw Error("--top {} is not possible; show at least 1", arguments.top);
   const Model model = arguments.model.open();
   if (!model.network->has_loss() || model.network->classes() == 0)
     throw Error("{} has no loss over classes, so its answers are no classes", model.network->name);
   if (arguments.checkpoint.empty() && arguments.model.weights.empty() && model.values.empty())
     throw Error("{} knows nothing yet; give it --resume FILE or --weights FILE", model.network->name);
+  Checkpoint checkpoint;
+  if (!arguments.checkpoint.empty()) checkpoint = load_checkpoint(arguments.checkpoint);
+  arguments.data.reading = checkpoint.reading;
   const NamedImages images(arguments.images, arguments.data.one_image(*model.network), model.network->labels_of_data());
   std::unique_ptr<Target> target = arguments.cost.running_target(arguments.step);
   SessionOptions options;
@@ -110,14 +113,10 @@ int run(const PredictArguments& arguments) {
   Session& session = *std::get<std::unique_ptr<Session>>(opened);
   for (const std::string& note : model.notes) fmt::print(stderr, "tide: {}\n", note);
   set_values(session, model);
-  std::vector<std::string> names;
-  if (!arguments.checkpoint.empty()) {
-    const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
-    session.restore(checkpoint.tensors, 0, false);
-    names = checkpoint.classes;
-  }
+  if (!arguments.checkpoint.empty()) session.restore(checkpoint.tensors, 0, false);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  session.evaluate(images, batch, [&](const Session::Answers& answers) { print(arguments, names, answers, all); });
+  session.evaluate(images, batch,
+                   [&](const Session::Answers& answers) { print(arguments, checkpoint.classes, answers, all); });
   if (arguments.json) fmt::print("{}\n", all.dump(2));
   return kDone;
 }

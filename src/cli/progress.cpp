@@ -46,10 +46,12 @@ void Progress::on_step(const StepInfo& info) {
 void Progress::on_epoch(const EpochInfo& info) {
   if (stream_ == nullptr) return;
   clear_bar();
-  fmt::print(stream_, "epoch {:>3}  loss {:.4f}  accuracy {:6.2f}%", info.epoch, info.loss, 100 * info.accuracy);
+  const auto accuracy_text = [](const std::optional<double>& accuracy) {
+    return accuracy ? fmt::format("  accuracy {:6.2f}%", 100 * *accuracy) : "";
+  };
+  fmt::print(stream_, "epoch {:>3}  loss {:.4f}{}", info.epoch, info.loss, accuracy_text(info.accuracy));
   if (info.validation)
-    fmt::print(stream_, "  held out: loss {:.4f}  accuracy {:6.2f}%", info.validation->loss,
-               100 * info.validation->accuracy);
+    fmt::print(stream_, "  held out: loss {:.4f}{}", info.validation->loss, accuracy_text(info.validation->accuracy));
   fmt::print(stream_, "  ({:.1f} s)\n", info.seconds);
   std::fflush(stream_);
 }

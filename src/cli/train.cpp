@@ -87,7 +87,7 @@ void save(const TrainArguments& arguments, const Session& session, const Dataset
   std::vector<NamedTensor> state = session.state();
   if (is_first)
     save_checkpoint(arguments.save, {session.network().name, session.steps_done(), arguments.data.seed,
-                                     std::move(state), data.class_names()});
+                                     std::move(state), data.class_names(), data.reading()});
 }
 
 // A folder for spilling without a disk budget may be filled, but for a tenth.
@@ -190,7 +190,8 @@ void print_json(const Job& job, const TrainingReport& report, const Peaks& peaks
   ordered_json result{
       {"steps", report.steps},
       {"loss", report.loss},
-      {"accuracy", report.validation ? ordered_json(report.validation->accuracy) : ordered_json(nullptr)},
+      {"accuracy", report.validation && report.validation->accuracy ? ordered_json(*report.validation->accuracy)
+                                                                    : ordered_json(nullptr)},
       {"weights_hash", fmt::format("{:016x}", weights)},
       {"planned_peak_bytes", peaks.planned.count()},
       {"peak_bytes", peaks.measured.count()},

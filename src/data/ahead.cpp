@@ -38,6 +38,7 @@ class Ahead final : public Dataset {
   [[nodiscard]] bool varies() const override { return whole_->varies(); }
   [[nodiscard]] bool has_gaps() const override { return whole_->has_gaps(); }
   [[nodiscard]] std::vector<std::string> class_names() const override { return whole_->class_names(); }
+  [[nodiscard]] std::optional<ImageReading> reading() const override { return whole_->reading(); }
 
   void expect(std::vector<std::int64_t> indices) const override {
     std::unique_lock lock(mutex_);

@@ -43,10 +43,6 @@ struct Alteration {
 void flip_columns(Image& image);
 void change_colours(Image& image, const Alteration& alteration);
 
-// Numbers from 0 to 1 become (number - mean) / deviation, by channel.
-struct Normalization {
-  std::array<double, 3> mean{0, 0, 0}, deviation{1, 1, 1};
-};
 void normalize(const Image& image, const Normalization& normalization, std::span<float> values);
 
 }  // namespace tide

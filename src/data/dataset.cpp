@@ -65,6 +65,7 @@ class Subset final : public Dataset {
     whole_->expect(std::move(indices));
   }
   [[nodiscard]] std::vector<std::string> class_names() const override { return whole_->class_names(); }
+  [[nodiscard]] std::optional<ImageReading> reading() const override { return whole_->reading(); }
 
  private:
   [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {

@@ -1,6 +1,7 @@
 // Samples to train on. A sample is written straight into the step's input, channels last.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,17 @@
 #include "base/shape.h"
 
 namespace tide {
+
+// Numbers from 0 to 1 become (number - mean) / deviation, by channel.
+struct Normalization {
+  std::array<double, 3> mean{0, 0, 0}, deviation{1, 1, 1};
+};
+
+// How validation sees an image: the middle of it, so much of its shorter side, as such numbers.
+struct ImageReading {
+  Normalization normalization = {};
+  double kept = 1;
+};
 
 class Dataset {
  public:
@@ -30,6 +42,8 @@ class Dataset {
   virtual void expect(std::vector<std::int64_t> /*indices*/) const {}
   // By class; empty where they have none.
   [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
+  // Where samples are images.
+  [[nodiscard]] virtual std::optional<ImageReading> reading() const { return std::nullopt; }
 };
 
 // Of all that is random, where nobody names another.

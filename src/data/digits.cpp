@@ -33,6 +33,9 @@ class Digits final : public Dataset {
   [[nodiscard]] Shape sample() const override { return sample_; }
   [[nodiscard]] std::int64_t classes() const override { return classes_; }
   [[nodiscard]] std::int64_t labels_per_sample() const override { return 1; }
+  [[nodiscard]] std::optional<ImageReading> reading() const override {
+    return ImageReading{{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}, 1};
+  }
   void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const override {
     const auto at = static_cast<std::size_t>(index);
     const auto image = pixels_.subspan(at * values.size(), values.size());

@@ -71,6 +71,9 @@ class ImageDataset final : public Dataset {
   [[nodiscard]] bool varies() const override { return options_.training; }
   [[nodiscard]] bool has_gaps() const override { return source_->has_masks(); }
   [[nodiscard]] std::vector<std::string> class_names() const override { return source_->class_names(); }
+  [[nodiscard]] std::optional<ImageReading> reading() const override {
+    return ImageReading{options_.normalization, options_.kept};
+  }
 
   void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const override {
     const auto pass = static_cast<std::uint64_t>(index / size());

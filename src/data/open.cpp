@@ -177,8 +177,7 @@ Split open_data(const DataRequest& request) {
 }
 
 ImageOptions image_options(const DataRequest& request) {
-  const bool small = request.sample.height() <= 64 && request.sample.width() <= 64;
-  ImageOptions options = options_of(request, request.sample.channels() == 1 ? kMnist : small ? kCifar : kPhotos, false);
+  ImageOptions options = options_of(request, request.sample.channels() == 1 ? kMnist : kPhotos, false);
   options.classes = request.classes;
   return options;
 }

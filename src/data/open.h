@@ -31,7 +31,8 @@ struct DataRequest {
 
 [[nodiscard]] Split open_data(const DataRequest& request);
 
-// How an image of its own is to be read for a network, as validation would.
+// How an image of its own is to be read for a network, as validation would: as a photo, or as MNIST's where it is grey,
+// for what the request leaves out.
 [[nodiscard]] ImageOptions image_options(const DataRequest& request);
 
 }  // namespace tide

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/tree_sum.h"
+#include "network/kind.h"
 
 namespace tide {
 namespace {
@@ -348,10 +349,12 @@ Metric PhaseExecutor::metric() const {
     if (tensor.tensor_class != TensorClass::metric) continue;
     float values[2];
     std::memcpy(values, host_view(tensor.storage), sizeof values);
-    const std::int64_t positions = step.network->layer(tensor.layer).outputs.front().positions();
-    losses[static_cast<std::size_t>(tensor.index)] += static_cast<double>(values[0]) / static_cast<double>(positions);
+    const Layer& layer = step.network->layer(tensor.layer);
+    const LossLabels labels = description_of(layer.kind).loss(layer);
+    losses[static_cast<std::size_t>(tensor.index)] +=
+        static_cast<double>(values[0]) / static_cast<double>(labels.terms);
     total.correct += static_cast<double>(values[1]);
-    total.answers += static_cast<double>(options.batch / parts * positions);
+    total.answers += static_cast<double>(options.batch / parts * labels.answers);
   }
   total.loss_sum = tree_sum(std::span(losses));
   total.loss = total.loss_sum / static_cast<double>(options.batch);

@@ -72,9 +72,9 @@ struct Tiers {
 
 // Over all loss layers.
 struct Metric {
-  double loss = 0;      // mean over the batch's positions, weighted over loss layers
+  double loss = 0;      // mean over what the batch is compared with, weighted over loss layers
   double correct = 0;   // answers
-  double answers = 0;   // labels in the batch
+  double answers = 0;   // that can be right: as many as there are labels that count
   double loss_sum = 0;  // over samples, of which the mean is `loss`; in parts, by their tree
 };
 

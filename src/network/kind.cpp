@@ -54,6 +54,11 @@ std::vector<LossLabels> loss_labels(const Network& network) {
   return all;
 }
 
+bool has_answers(const Network& network) {
+  const std::vector<LossLabels> losses = loss_labels(network);
+  return std::any_of(losses.begin(), losses.end(), [](const LossLabels& loss) { return loss.answers > 0; });
+}
+
 bool equal_options(const LayerOptions& a, const LayerOptions& b) {
   return a.index() == b.index() && std::visit(
                                        [&](const auto& options) {

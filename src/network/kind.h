@@ -34,6 +34,8 @@ struct LossLabels {
   bool counted = false;
   std::int64_t classes = 0;  // of which a label names one; 0: labels are numbers
   double weight = 1;
+  // Of a sample: what the loss is a mean over, and the answers that can be right.
+  std::int64_t terms = 1, answers = 0;
 };
 
 // One row of a task's operands. A role stands for all that the layer has of it: x and dx for its
@@ -142,6 +144,8 @@ struct KindDescription {
 [[nodiscard]] inline bool is_loss(const Layer& layer) { return description_of(layer.kind).loss != nullptr; }
 // Of the losses, in the network's order.
 [[nodiscard]] std::vector<LossLabels> loss_labels(const Network& network);
+// Whether what it answers can be right or wrong.
+[[nodiscard]] bool has_answers(const Network& network);
 
 // Of every kind, in kinds/.
 #define TIDE_DESCRIBE(kind) [[nodiscard]] KindDescription describe_##kind();

@@ -142,12 +142,17 @@ void ArrayBatch::read_labels(const LossLabels& loss, const Shape& shape, nb::han
       throw Error("{}: have extents {}; give {} for each of {} samples", what, extents_text(tensor.shape), count,
                   size());
     const std::vector<double> values = doubles_of(tensor);
-    constexpr double kMost = 0x7fffffff;
     for (std::int64_t n = 0; n < size(); ++n)
       for (std::int64_t i = 0; i < count; ++i) {
         const double value = values[static_cast<std::size_t>(n * count + i)];
+        const bool is_class = value >= 0 && value < static_cast<double>(loss.classes);
+        if (!is_class && !(loss.counted && (value == -1 || value == -100 || value == 255)))
+          throw Error("{}: {} of sample {} is none of the {} classes, which count from 0{}", what, value, n,
+                      loss.classes,
+                      loss.counted ? "; -1, -100 and 255 are left out"
+                                   : "; network.adapt(gaps_in_labels=True) leaves -1, -100 and 255 out");
         labels_[static_cast<std::size_t>(n * labels_per_sample_ + loss.offset + i)] =
-            std::abs(value) <= kMost ? static_cast<std::int32_t>(value) : -1;
+            is_class ? static_cast<std::int32_t>(value) : -1;
       }
     return;
   }

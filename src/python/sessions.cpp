@@ -43,7 +43,7 @@ void bind_sessions(nb::module_& module) {
           },
           "samples"_a, "targets"_a.none(), "batch"_a = 0, "answers"_a = false,
           nb::sig("def evaluate(self, samples: object, targets: object, batch: int = 0, answers: bool = False) -> "
-                  "tuple[float, float, dict]"))
+                  "tuple[float, float | None, dict]"))
       .def("weights", &HeldSession::weights, nb::sig("def weights(self) -> dict"))
       .def("set_weights", &HeldSession::set_weights, "weights"_a,
            nb::sig("def set_weights(self, weights: dict) -> None"))

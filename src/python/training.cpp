@@ -36,7 +36,7 @@ nb::dict evaluation_row(const std::optional<Session::Evaluation>& evaluation) {
   nb::dict row;
   if (!evaluation) return row;
   row["loss"] = evaluation->loss;
-  row["accuracy"] = evaluation->accuracy;
+  row["accuracy"] = nb::cast(evaluation->accuracy);
   return row;
 }
 
@@ -64,7 +64,7 @@ class Callbacks final : public TrainingObserver {
     nb::dict row;
     row["epoch"] = info.epoch;
     row["loss"] = info.loss;
-    row["accuracy"] = info.accuracy;
+    row["accuracy"] = nb::cast(info.accuracy);
     row["validation"] = info.validation ? nb::object(evaluation_row(info.validation)) : nb::none();
     row["seconds"] = info.seconds;
     on_epoch_(row);

@@ -1,5 +1,5 @@
 // A job on disk: parameters, running statistics and optimizer state in a safetensors file,
-// with the step count and the seed in its metadata.
+// with the step count, the seed and what is known of the data in its metadata.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,8 @@ struct Checkpoint {
   std::uint64_t steps = 0;
   std::uint64_t seed = 0;
   std::vector<NamedTensor> tensors;
-  std::vector<std::string> classes = {};  // names, where the data has them
+  std::vector<std::string> classes = {};     // names, where the data has them
+  std::optional<ImageReading> reading = {};  // of the data, where it is images
 };
 
 // Writes beside the target and renames, so that an interruption never leaves half a file.

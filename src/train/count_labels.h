@@ -9,7 +9,8 @@
 namespace tide {
 
 // Behind the labels of each loss that counts them: all labels of the batch over those that are classes, as a float.
-// None of them: 0, so that nothing is learned from.
-void count_labels(const Network& network, std::span<std::int32_t> labels, std::int64_t batch);
+// None of them: 0, so that nothing is learned from. Returns how many answers to the batch can be right, over all
+// losses.
+std::int64_t count_labels(const Network& network, std::span<std::int32_t> labels, std::int64_t batch);
 
 }  // namespace tide

@@ -10,6 +10,7 @@
 #include "backend/nccl_collectives.h"
 #include "base/stopwatch.h"
 #include "executor/host_collectives.h"
+#include "network/kind.h"
 #include "plan/bind.h"
 #include "planner/policy.h"
 #include "planner/search/resting.h"
@@ -273,6 +274,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
   planned.loaded_data = nullptr;
   if (!is_loaded) load(planned, data, samples);
+  const std::int64_t answers = planned.answers;
   const Stopwatch watch;
   executor.start({.seed = options_.seed,
                   .step = steps_,
@@ -289,7 +291,9 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   executor.finish();
   if (tunes) whole_step_seconds_ = watch.seconds();
   if (variant.training) ++steps_;
-  return executor.metric();
+  Executor::Metric metric = executor.metric();
+  metric.answers = static_cast<double>(answers);
+  return metric;
 }
 
 void Session::load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const {
@@ -305,14 +309,15 @@ void Session::load(Planned& planned, const Dataset& data, std::span<const std::i
   constexpr std::size_t kWorthIt = 1 << 20;
   if (!planned.executor->is_recorded() || input.size() < kWorthIt) {
     read(0, batch);
-    return count_labels(*network_, labels, static_cast<std::int64_t>(batch));
+    planned.answers = count_labels(*network_, labels, static_cast<std::int64_t>(batch));
+    return;
   }
   const std::size_t readers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch);
   std::vector<std::thread> threads;
   for (std::size_t r = 1; r < readers; ++r) threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
   read(0, batch / readers);
   for (std::thread& thread : threads) thread.join();
-  count_labels(*network_, labels, static_cast<std::int64_t>(batch));
+  planned.answers = count_labels(*network_, labels, static_cast<std::int64_t>(batch));
 }
 
 std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch,
@@ -353,8 +358,11 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch, c
     }
   }
   const std::int64_t idle = idle_steps(static_cast<std::int64_t>(runs.size()));
-  std::array<double, 3> sums{};  // of losses, correct and all answers
+  // A mean over labels that count is weighed by how many those are.
+  const bool has_gaps = std::ranges::any_of(loss_labels(*network_), &LossLabels::counted);
+  std::array<double, 4> sums{};  // of losses, correct and all answers, what the losses are weighed by
   std::vector<std::int64_t> samples;
+  std::vector<std::int32_t> labels;
   for (const SampleRange& range : runs)
     for (std::int64_t i = 0; i < range.count; ++i) samples.push_back(range.first + i);
   data.expect(samples);
@@ -362,11 +370,21 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch, c
     samples.resize(static_cast<std::size_t>(range.count));
     std::iota(samples.begin(), samples.end(), range.first);
     const StepVariant variant{range.count, false};
+    if (observer) {  // the step may put something else where labels lie
+      Planned& planned = find(variant);
+      load(planned, data, samples);
+      planned.loaded_data = &data;
+      planned.loaded = samples;
+      const std::span<const std::int32_t> loaded = planned.executor->labels();
+      labels.assign(loaded.begin(), loaded.end());
+    }
     const Executor::Metric metric = run(variant, data, samples, 0);
-    if (observer) observer({samples, results(variant), find(variant).executor->labels()});
-    sums[0] += metric.loss * static_cast<double>(range.count);
+    if (observer) observer({samples, results(variant), labels});
+    const double weight = has_gaps ? metric.answers : static_cast<double>(range.count);
+    sums[0] += metric.loss * weight;
     sums[1] += metric.correct;
     sums[2] += metric.answers;
+    sums[3] += weight;
   }
   for (std::int64_t i = 0; i < idle; ++i) {
     const auto any = std::ranges::find_if(variants_, [](const auto& planned) { return !planned.first.training; });
@@ -374,7 +392,8 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch, c
     run(any->first, data, samples, 0);
   }
   if (ranks().count() > 1) ranks().communicator->all_reduce(sums);
-  return {sums[0] / static_cast<double>(data.size()), sums[1] / sums[2]};
+  const auto by = [](double sum, double count) { return count > 0 ? sum / count : 0; };
+  return {by(sums[0], sums[3]), has_answers(*network_) ? std::optional(by(sums[1], sums[2])) : std::nullopt};
 }
 
 // Where the parameters of a step come from all ranks, one that has fewer steps than others goes through some that do

@@ -58,7 +58,8 @@ class Session {
   // Loss and accuracy over a whole data set, in batches of at most `batch`, each rank its part of them; with the first
   // rank's statistics.
   struct Evaluation {
-    double loss = 0, accuracy = 0;
+    double loss = 0;
+    std::optional<double> accuracy = {};  // where answers can be right: not of numbers
   };
   // What the network answered to a piece of it: one result for each loss, or for each last layer.
   struct Answers {
@@ -125,6 +126,7 @@ class Session {
     // What is in the executor's input already.
     const Dataset* loaded_data = nullptr;
     std::vector<std::int64_t> loaded;
+    std::int64_t answers = 0;  // that can be right, of what was loaded last
   };
 
   Session(NetworkPtr network, const SessionOptions& options, std::unique_ptr<Target> target)

@@ -7,6 +7,7 @@
 #include "base/median.h"
 #include "base/stopwatch.h"
 #include "base/tree_sum.h"
+#include "network/kind.h"
 #include "train/share.h"
 #include "train/usual.h"
 
@@ -58,8 +59,8 @@ class TrainingLoop {
       report_.interrupted = ranks_.count() == 1 ? stop_.load(std::memory_order_relaxed) : stops_;
       if (report_.interrupted) return;
     }
-    TrainingObserver::EpochInfo info{epoch + 1, sums.loss / sums.seen, sums.correct / sums.answers, std::nullopt,
-                                     watch.seconds()};
+    TrainingObserver::EpochInfo info{epoch + 1, sums.loss / sums.seen, std::nullopt, std::nullopt, watch.seconds()};
+    if (has_answers(session_.network())) info.accuracy = sums.answers > 0 ? sums.correct / sums.answers : 0;
     if (validation_ != nullptr) info.validation = session_.evaluate(*validation_, options_.batch);
     report_.validation = info.validation;
     observer_.on_epoch(info);

@@ -28,7 +28,8 @@ class TrainingObserver {
   virtual void on_step(const StepInfo& /*info*/) {}
   struct EpochInfo {
     std::int64_t epoch = 0;
-    double loss = 0, accuracy = 0;  // over the epoch's own steps
+    double loss = 0;                 // over the epoch's own steps
+    std::optional<double> accuracy;  // where answers can be right
     std::optional<Session::Evaluation> validation;
     double seconds = 0;
   };

@@ -1,6 +1,8 @@
 // Data and models that people bring: folders of images, masks, files of other frameworks, weights that come and go.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/run_tide.h"
@@ -77,6 +79,28 @@ TEST_F(OwnData, FoldersTeachTheirClassesAndPredictSaysTheirNames) {
   const double sum =
       guesses[0]["classes"][0]["probability"].get<double>() + guesses[0]["classes"][1]["probability"].get<double>();
   EXPECT_NEAR(sum, 1, 1e-6);
+}
+
+// With the numbers that training was told of, which need not be said again.
+TEST_F(OwnData, PredictAndEvalReadImagesAsValidationDid) {
+  for (const char* told : {"", "--mean 0.3 --deviation 0.4 --resize 12"}) {
+    static_cast<void>(train_tiny(fmt::format("--lr 0.02 {}", told)));
+    const std::string job = fmt::format("{} --resume {} {} --json", at("tiny.json"), at("tiny.safetensors"), kBackend);
+    const json score = json::parse(said(fmt::format("eval {} --data {} --validation 0 --plain", job, at("photos"))));
+    std::vector<std::string> images;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(at("photos")))
+      if (entry.is_regular_file()) images.push_back(entry.path().string());
+    double loss = 0;
+    const json guesses = json::parse(said(fmt::format("predict {} {}", job, fmt::join(images, " "))));
+    for (const json& guess : guesses)
+      for (const json& one : guess["classes"]) {
+        const bool is_true =
+            guess["image"].get<std::string>().find("/" + one["name"].get<std::string>() + "/") != std::string::npos;
+        if (is_true) loss -= std::log(one["probability"].get<double>()) / static_cast<double>(guesses.size());
+      }
+    EXPECT_GT(loss, 0);
+    EXPECT_NEAR(score["loss"].get<double>(), loss, 1e-5 * loss) << told;
+  }
 }
 
 // However many threads read, and however the job is cut in two.

@@ -95,7 +95,7 @@ TEST(Session, EvaluationIsTheMeanOverSamples) {
   }
   const Session::Evaluation evaluation = session->evaluate(*data, 3);
   EXPECT_NEAR(evaluation.loss, loss, 1e-6 * loss);
-  EXPECT_NEAR(evaluation.accuracy, correct, 1e-12);
+  EXPECT_NEAR(evaluation.accuracy.value_or(-1), correct, 1e-12);
 }
 
 TEST(Session, AnEvaluationThatDoesNotFitIsMadeInPieces) {

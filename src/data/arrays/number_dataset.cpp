@@ -30,6 +30,7 @@ class NumberDataset final : public Dataset {
   [[nodiscard]] Shape sample() const override { return sample_; }
   [[nodiscard]] std::int64_t classes() const override { return classes_; }
   [[nodiscard]] std::int64_t labels_per_sample() const override { return labels_; }
+  [[nodiscard]] bool has_gaps() const override { return has_gaps_; }
 
   void read(std::int64_t index, std::span<float> values, std::span<std::int32_t> labels) const override {
     const std::int64_t channels = sample_.channels(), positions = sample_.positions();
@@ -39,25 +40,34 @@ class NumberDataset final : public Dataset {
         values[static_cast<std::size_t>(p * channels + c)] = static_cast<float>(x_.at(begin + c * positions + p));
     for (std::int64_t i = 0; i < labels_; ++i) {
       const double value = y_.at(index * labels_ + i);
-      labels[static_cast<std::size_t>(i)] =
-          number_labels_ ? std::bit_cast<std::int32_t>(static_cast<float>(value)) : static_cast<std::int32_t>(value);
+      labels[static_cast<std::size_t>(i)] = number_labels_   ? std::bit_cast<std::int32_t>(static_cast<float>(value))
+                                            : is_none(value) ? -1
+                                                             : static_cast<std::int32_t>(value);
     }
   }
 
  private:
-  // Below 0, and 255 of bytes, is none.
+  // Where a sample has many labels, as of pixels: -1, PyTorch's -100, and 255 of bytes.
+  [[nodiscard]] bool is_none(double value) const {
+    return labels_ > 1 && (value == -1 || value == -100 || (value == 255 && y_.type == NumberType::u8));
+  }
   void find_classes() {
     for (std::int64_t i = 0; i < y_.elements(); ++i) {
       const double value = y_.at(i);
-      if (value != std::floor(value) || std::abs(value) > 1e9)
-        throw Error("{}: {} is not the number of a class", y_.name, value);
+      if (is_none(value)) {
+        has_gaps_ = true;
+        continue;
+      }
+      if (value != std::floor(value) || !(value >= 0 && value <= 1e9))
+        throw Error("{}: {} is not the number of a class; classes count from 0{}", y_.name, value,
+                    labels_ > 1 ? ", and -1 is none" : "");
       classes_ = std::max(classes_, static_cast<std::int64_t>(value) + 1);
     }
   }
 
   NumberArray x_, y_;
   Shape sample_;
-  bool number_labels_;
+  bool number_labels_, has_gaps_ = false;
   std::int64_t labels_ = 1, classes_ = 0;
 };
 

@@ -29,7 +29,9 @@ LossLabels class_labels(const Layer& layer) {
                     .floats = options.soft,
                     .counted = options.counted,
                     .classes = shape.channels(),
-                    .weight = options.weight};
+                    .weight = options.weight,
+                    .terms = shape.positions(),
+                    .answers = shape.positions()};
   if (labels.counted) labels.count = checked_add(labels.count, 1);
   return labels;
 }
@@ -42,8 +44,13 @@ std::vector<Shape> element_loss_shapes(const Layer& layer, const std::vector<Sha
 
 LossLabels element_labels(const Layer& layer) {
   const auto& options = layer.as<ElementLossOptions>();
-  return {
-      .offset = options.label_offset, .count = layer.outputs[0].per_sample(), .floats = true, .weight = options.weight};
+  const std::int64_t count = layer.outputs[0].per_sample();
+  return {.offset = options.label_offset,
+          .count = count,
+          .floats = true,
+          .weight = options.weight,
+          .terms = count,
+          .answers = layer.kind == LayerKind::sigmoid_cross_entropy ? count : 0};
 }
 
 }  // namespace
