@@ -15,8 +15,8 @@ def network(model: str | os.PathLike[str], *, input: typing.Sequence[int] | str 
             loss: str | None = "cross-entropy", weights: str | os.PathLike[str] | None = None) -> Network:
     """A network of the zoo ("resnet50", "vgg16@10" for ten classes), or of a file (net.json, net.onnx).
 
-    input: channels, height and width, instead of the model's own; (3, 64, 64) or "3x64x64". loss: for files that have none; None: they stay
-    without. weights: a safetensors file by PyTorch's names.
+    input: channels, height and width, instead of the model's own; (3, 64, 64) or "3x64x64". loss: for files that have
+    none; None: they stay without. weights: a safetensors file by PyTorch's names.
     """
     return _tidepool.load(path("the network", model), None if input is None else extents(input),
                           "" if loss is None else text("loss", loss),

@@ -1,7 +1,10 @@
 """What is not as it should be is one line of tidepool.Error, before anything runs."""
 
+import json
 import math
 import pathlib
+import struct
+import zlib
 
 import numpy
 import pytest
@@ -132,7 +135,7 @@ def test_files_that_cannot_be_read_are_left_out(digits, tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         for number in range(20):
-            (tmp_path / name / f"{number}.png").write_bytes(grey_png(number * 10 + (name == "dog")))
+            (tmp_path / name / f"{number}.png").write_bytes(grey_png([number * 10 + (name == "dog")]))
     session = tidepool.Session(digits, 8)
     try:
         session.train(tmp_path, learning_rate=0.01)
@@ -151,15 +154,26 @@ def test_files_that_cannot_be_read_are_left_out(digits, tmp_path):
     assert len(data.left_out) == 1 and session.steps_done == 10
 
 
-def grey_png(level):
-    import struct
-    import zlib
-
+def grey_png(levels):
+    """Of 12x12, whose columns have these levels by turns."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     header = struct.pack(">IIBBBBB", 12, 12, 8, 0, 0, 0, 0)
-    rows = b"".join(b"\0" + bytes([level] * 12) for _ in range(12))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    row = b"\0" + bytes(levels[column % len(levels)] for column in range(12))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row * 12)) + chunk(b"IEND", b"")
+
+
+def test_masks_with_gaps_need_a_network_that_leaves_them_out(tmp_path):
+    for folder, levels in (("images", [10, 200, 90]), ("masks", [0, 1, 255])):
+        (tmp_path / folder).mkdir()
+        for number in range(4):
+            (tmp_path / folder / f"{number}.png").write_bytes(grey_png(levels))
+    net = tidepool._tidepool.parse_network(json.dumps({"name": "small", "layers": [
+        {"kind": "input", "name": "data", "channels": 1, "height": 12, "width": 12},
+        {"kind": "convolution", "name": "conv", "inputs": ["data"], "channels": 2, "kernel": [1, 1]},
+        {"kind": "softmax_cross_entropy", "name": "softmax", "inputs": ["conv"]}]}))
+    assert "adapt(gaps_in_labels=True)" in one_line(lambda: tidepool.Session(net, 2).data(tmp_path))
+    assert tidepool.Session(net.adapt(gaps_in_labels=True), 2).data(tmp_path, validation=0).size == 4
 
 
 def test_paths_may_be_paths(digits, photos):

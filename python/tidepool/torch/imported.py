@@ -105,7 +105,8 @@ def several(tensor):
 
 def checked_module(module):
     if isinstance(module, type) and issubclass(module, torch.nn.Module):
-        raise Error(f"{module.__name__} is a class of modules; give a module that is made of it: {module.__name__}(...)")
+        name = module.__name__
+        raise Error(f"{name} is a class of modules; give a module that is made of it: {name}(...)")
     if not isinstance(module, torch.nn.Module):
         raise Error(f"{a(module)} is not a torch.nn.Module; give the module itself")
     return module._orig_mod if hasattr(module, "_orig_mod") else module  # of torch.compile
@@ -140,7 +141,7 @@ def trace(module, example, loss=None, *, forward=None, fallback_loss=""):
     else:
         if targets is None:
             raise Error("the loss needs targets: give the example as (samples, targets)" if loss is not None else
-                        "there is no loss: give loss=, or where the module returns it, an example of (samples, targets)")
+                        "there is no loss: give loss=, or where the module returns it, an example with targets")
         wrapper = WithLoss(module, loss, "tuple" if isinstance(targets, tuple) else "one")
         inputs += [several(target.to(place)) for target in (targets if isinstance(targets, tuple) else (targets,))]
         fallback_loss = ""

@@ -75,5 +75,5 @@ def check_classes(labels, count, ignored):
     wrong = wrong[wrong != ignored] if ignored is not None else wrong
     if wrong.numel() > 0:
         left_out = f", or {ignored}, which is left out" if ignored is not None else ""
-        raise Error(f"a target is {int(wrong[0])}, and the module has {count} classes; targets are from 0 to {count - 1}"
-                    f"{left_out}")
+        raise Error(f"a target is {int(wrong[0])}, and the module has {count} classes; targets are from 0 to "
+                    f"{count - 1}{left_out}")

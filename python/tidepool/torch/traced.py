@@ -55,8 +55,8 @@ def export(wrapper, inputs):
         lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
         place = place_of_error(error)
         place = f" ({place})" if place else ""
-        raise Error(f"torch.export cannot follow the module{place}: {lines[0].strip()}; what a step does may not depend "
-                    f"on values, and shapes only on the batch") from error
+        raise Error(f"torch.export cannot follow the module{place}: {lines[0].strip()}; what a step does may not "
+                    f"depend on values, and shapes only on the batch") from error
 
 
 @contextlib.contextmanager
