@@ -6,7 +6,7 @@ import typing
 
 from . import _tidepool
 from ._tidepool import Error, Network, Plan, format_size
-from .checks import a_network, whole
+from .checks import a_network, callback, flag, whole
 
 
 def plan(network: Network, batch: int = 32, memory: str | int | None = None, *, training: bool = True,
@@ -16,7 +16,8 @@ def plan(network: Network, batch: int = 32, memory: str | int | None = None, *, 
     Options are those of `tide plan`: policy, device (a data sheet's name), backend, precision, host_memory, allow ...
     Throws tidepool.Infeasible where the budget is too small.
     """
-    return _tidepool.plan(a_network(network), whole("batch", batch), training, {"memory": memory, **options})
+    return _tidepool.plan(a_network(network), whole("batch", batch), flag("training", training),
+                          {"memory": memory, **options})
 
 
 class Comparison(list):
@@ -58,8 +59,8 @@ def text_table(columns: typing.Sequence[str], rows: typing.Sequence[typing.Seque
 def compare(network: Network, batch: int = 32, memory: str | int | None = None, *, training: bool = True,
             **options: typing.Any) -> Comparison:
     """Every policy side by side at one budget, those included that do not fit."""
-    return Comparison(_tidepool.compare(a_network(network), whole("batch", batch), training,
-                                         {"memory": memory, **options}))
+    return Comparison(_tidepool.compare(a_network(network), whole("batch", batch), flag("training", training),
+                                        {"memory": memory, **options}))
 
 
 def fit(network: Network, memory: str | int, *, progress: typing.Callable[[int, int], object] | None = None,
@@ -68,4 +69,4 @@ def fit(network: Network, memory: str | int, *, progress: typing.Callable[[int, 
 
     progress: called with a batch that is looked at and the largest so far that fits.
     """
-    return _tidepool.fit(a_network(network), {"memory": memory, **options}, progress)
+    return _tidepool.fit(a_network(network), {"memory": memory, **options}, callback("progress", progress))

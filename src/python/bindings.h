@@ -21,6 +21,7 @@ namespace nb = nanobind;
 void bind_networks(nb::module_& module);
 void bind_plans(nb::module_& module);
 void bind_sessions(nb::module_& module);
+void bind_data(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_proofs(nb::module_& module);
 

@@ -9,6 +9,7 @@ NB_MODULE(_tidepool, module) {
   tide::python::bind_networks(module);
   tide::python::bind_plans(module);
   tide::python::bind_sessions(module);
+  tide::python::bind_data(module);
   tide::python::bind_training(module);
   tide::python::bind_proofs(module);
 }

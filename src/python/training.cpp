@@ -1,36 +1,10 @@
 // The training loop over data that the library reads by itself, with Python told of each step and epoch.
+#include "data.h"
 #include "errors.h"
 #include "held_session.h"
 
 namespace tide::python {
 namespace {
-
-struct Data {
-  Split split;
-};
-
-Data open_split(const NamedNetwork& named, const std::string& name, std::int64_t batch, double validation,
-                std::uint64_t seed, std::int64_t synthetic_size) {
-  const Network& network = *named.network();
-  if (batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", batch);
-  if (name == "digits") return {split(digits(), validation, seed)};
-  if (name == "synthetic")
-    return {{synthetic({.sample = network.input_sample(),
-                        .classes = std::max<std::int64_t>(network.classes(), 1),
-                        .labels_per_sample = std::max<std::int64_t>(network.labels_of_data(), 1),
-                        .size = synthetic_size > 0 ? synthetic_size : checked_multiply(batch, 16),
-                        .seed = seed}),
-             nullptr}};
-  bool numbers = false;
-  for (const LossLabels& labels : loss_labels(network)) numbers = numbers || labels.floats;
-  return {open_data({.path = name,
-                     .sample = network.input_sample(),
-                     .classes = network.classes(),
-                     .number_labels = numbers,
-                     .validation = validation,
-                     .seed = seed,
-                     .ahead = std::max<std::int64_t>(256, checked_multiply(batch, 3))})};
-}
 
 nb::dict evaluation_row(const std::optional<Session::Evaluation>& evaluation) {
   nb::dict row;
@@ -118,14 +92,6 @@ nb::dict evaluate_data(HeldSession& held, const Data& data, std::int64_t batch) 
 
 void bind_training(nb::module_& module) {
   using namespace nb::literals;
-  nb::class_<Data>(module, "Data", "A data set that the library reads: what is trained on, and what is held out.")
-      .def_prop_ro("name", [](const Data& self) { return self.split.train->name(); })
-      .def_prop_ro("size", [](const Data& self) { return self.split.train->size(); })
-      .def_prop_ro("held_out",
-                   [](const Data& self) { return self.split.validation ? self.split.validation->size() : 0; })
-      .def_prop_ro("class_names", [](const Data& self) { return self.split.train->class_names(); });
-  module.def("open_data", &open_split, "network"_a, "name"_a, "batch"_a, "validation"_a = kValidationFraction,
-             "seed"_a = kSeed, "synthetic_size"_a = 0);
   module.def(
       "usual_rate",
       [](const NamedNetwork& network, std::int64_t batch, const nb::dict& options) {

@@ -1,10 +1,15 @@
 """Training a torch.nn.Module within a budget: `compile` and what it answers."""
 
+import inspect
+import types
+import warnings
+
 import torch
 
 from .. import Error, Evaluation, Session
-from .optimizers import Settings, named
-from .imported import named_tensors, parts_of, trace
+from ..checks import a, callback, short, whole
+from .optimizers import Settings
+from .imported import check_loss, checked_module, named_tensors, parts_of, tensor_of, trace, what
 from .targets import HostTargets
 
 
@@ -12,23 +17,66 @@ def compile(module, example, loss=None, *, memory=None, optimizer=None, schedule
             clip=0.0, learning_rate=None, **options):
     """A module that trains within `memory` of the device. The module is not edited.
 
-    module: in training mode; its weights move to host memory, since they lie in the session's memory from now on.
+    module: each part in the mode that it is to train in; its weights move to host memory, since they lie in the
+    session's memory from now on.
     example: a batch as the loader gives it, (samples, targets), or the loader itself; its batch is what is planned for.
     loss: called with the module's output and the targets; None: the module returns its loss.
     optimizer: of torch (SGD, Adam, AdamW, with groups), or a name with learning_rate=. scheduler: a torch one that
     `fit` steps after each epoch. precision: "fp32", "tf32" or "bf16" on GPUs. clip: the gradients' largest norm.
     Further options are those of tidepool.Session.
     """
+    module = checked_module(module)
+    example = parts_of(example)
+    check_loss(loss)
     if optimizer is None:
         raise Error("give optimizer=: a torch optimizer of the module's parameters, or a name such as 'adamw'")
-    settings = named(optimizer, {"learning_rate": learning_rate}) if isinstance(optimizer, str) else Settings.of(
-        optimizer)
+    settings = Settings.of(optimizer, learning_rate)
+    check_scheduler(scheduler)
     if backend is None:
         backend = "cuda" if any(tensor.is_cuda for tensor in module.parameters()) else "cpu"
     module.to("cpu")
     traced = trace(module, example, loss)
-    return Compiled(traced, int(parts_of(example)[0].shape[0]), settings, scheduler, {
+    if traced.is_evaluated:
+        warnings.warn(traced.notes[-1], stacklevel=2)
+    return Compiled(traced, int(example[0].shape[0]), settings, scheduler, {
         **settings.options, "memory": memory, "precision": precision, "backend": backend, "clip": clip, **options})
+
+
+def check_scheduler(scheduler):
+    if scheduler is None:
+        return
+    step = getattr(scheduler, "step", None)
+    if isinstance(scheduler, type) or not callable(step):
+        raise Error(f"scheduler={short(scheduler)} is {a(scheduler)}; give one of torch.optim.lr_scheduler")
+    if getattr(scheduler, "cycle_momentum", False):
+        raise Error(f"the {type(scheduler).__name__} changes the momentum, of which a session has one; make it with "
+                    f"cycle_momentum=False")
+    if waits_for_loss(scheduler):
+        if scheduler.mode != "min":
+            raise Error(f"the {type(scheduler).__name__} is told the loss after each epoch; make it with mode='min'")
+        return
+    try:
+        inspect.signature(step).bind()
+    except TypeError:
+        raise Error(f"the {type(scheduler).__name__} wants arguments for its step(); call it in a loop of your own, "
+                    f"and leave scheduler= out") from None
+
+
+def waits_for_loss(scheduler):
+    return isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+
+
+def batches_of(loader):
+    """Samples and targets of each batch; a tuple of both is a single one."""
+    if isinstance(loader, tuple):
+        loader = [loader]
+    if isinstance(loader, (str, bytes, dict, torch.Tensor)) or not hasattr(loader, "__iter__") and not hasattr(
+            loader, "__getitem__"):
+        raise Error(f"the loader is {a(loader)}; give a DataLoader, or a list of batches, (samples, targets)")
+    for batch in loader:
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise Error(f"a batch of the loader is {what(batch)}; each must be (samples, targets)")
+        yield batch
 
 
 def as_array(tensor):
@@ -48,7 +96,8 @@ class Compiled:
         memory = options.pop("memory")
         options = {word: value for word, value in options.items() if value is not None}
         self.session = Session(self.network, batch, memory, **options)
-        self.targets = HostTargets(traced.graph.program, traced.graph.targets)
+        self.targets = HostTargets(traced.graph.program, traced.graph.targets, traced.graph.classes)
+        self.is_trained = {name: tensor.requires_grad for name, tensor in self.module.named_parameters()}
         self.losses = {row["input"]: row["loss"] for row in self.network.targets}
         self.counted = 0  # steps that the module's counters know of
         moments, steps = settings.moments(traced.trained)
@@ -63,13 +112,25 @@ class Compiled:
 
     def arrays_of(self, samples, targets):
         """A batch as the session takes it."""
-        given = list(targets) if isinstance(targets, (tuple, list)) else [targets]
-        given = [target.detach().cpu() for target in given]
-        made = self.targets(int(samples.shape[0]), given)
+        samples = tensor_of(samples, "the samples")
+        if samples.dim() == 0:
+            raise Error("the samples are a single number; give a batch of samples")
+        given = targets if isinstance(targets, (tuple, list)) else [targets]
+        made = self.targets(int(samples.shape[0]), [tensor_of(target).cpu() for target in given])
         return as_array(samples), {self.losses[name]: as_array(tensor) for name, tensor in made.items()}
 
+    def check_unchanged(self):
+        """What was read when it was compiled."""
+        self.settings.check_unchanged()
+        for name, parameter in self.module.named_parameters():
+            before = self.is_trained.get(name)
+            if before is not None and parameter.requires_grad != before:
+                raise Error(f"requires_grad of '{name}' changed from {before} to {parameter.requires_grad} after the "
+                            f"module was compiled; change it back, or sync() and compile again")
+
     def step(self, samples, targets):
-        """One training step; the loss of the batch, before its update."""
+        """One training step; the loss of the batch, before its update. Tensors, or numpy arrays."""
+        self.check_unchanged()
         rate = self.settings.learning_rate()
         metric = self.session.step(*self.arrays_of(samples, targets), rate)
         self.settings.stepped()
@@ -78,37 +139,53 @@ class Compiled:
     def fit(self, loader, epochs=1, *, validation=None, on_step=None, on_epoch=None):
         """Whole epochs of a loader; what happened in each, as a list of dicts. The module has the weights then, also
         where something ends it, such as Ctrl-C."""
+        epochs = whole("epochs", epochs)
+        callback("on_step", on_step)
+        callback("on_epoch", on_epoch)
+        for once in (loader, validation):
+            if epochs > 1 and isinstance(once, types.GeneratorType):
+                raise Error(f"a generator gives its batches once, which is one epoch and not {epochs}; give a list of "
+                            f"batches or a DataLoader")
         report = []
         try:
             for epoch in range(epochs):
-                losses, samples = 0.0, 0
-                for number, (x, y) in enumerate(loader):
-                    loss = self.step(x, y)
-                    losses, samples = losses + loss * len(x), samples + len(x)
-                    if on_step is not None:
-                        on_step({"epoch": epoch + 1, "step": number + 1, "loss": loss})
-                row = {"epoch": epoch + 1, "loss": losses / max(samples, 1)}
-                if validation is not None:
-                    row["validation"] = self.evaluate(validation)
-                if self.scheduler is not None:
-                    self.scheduler.step()
-                report.append(row)
+                report.append(self.fit_epoch(loader, epoch + 1, validation, on_step))
                 if on_epoch is not None:
-                    on_epoch(row)
+                    on_epoch(report[-1])
         finally:
             self.sync()
         return report
 
+    def fit_epoch(self, loader, epoch, validation, on_step):
+        losses, samples = 0.0, 0
+        for number, (x, y) in enumerate(batches_of(loader)):
+            loss = self.step(x, y)
+            losses, samples = losses + loss * len(x), samples + len(x)
+            if on_step is not None:
+                on_step({"epoch": epoch, "step": number + 1, "loss": loss})
+        if samples == 0:
+            raise Error(f"the loader gave no batches in epoch {epoch}; " + (
+                "is it used up? give a list of batches or a DataLoader" if epoch > 1 else
+                "give one that has some, such as a DataLoader"))
+        row = {"epoch": epoch, "loss": losses / samples}
+        if validation is not None:
+            row["validation"] = self.evaluate(validation)
+        if self.scheduler is not None and waits_for_loss(self.scheduler):
+            self.scheduler.step(row["loss"] if validation is None else row["validation"].loss)
+        elif self.scheduler is not None:
+            self.scheduler.step()
+        return row
+
     def evaluate(self, loader):
         """Loss and accuracy over a loader, forward only, as in the module's evaluation mode."""
         loss, right, samples = 0.0, 0.0, 0
-        for x, y in [loader] if isinstance(loader, tuple) else loader:
+        for x, y in batches_of(loader):
             evaluation = self.session.evaluate(*self.arrays_of(x, y), batch=len(x))
-            loss, right = loss + evaluation.loss * len(x), right + evaluation.accuracy * len(x)
-            samples += len(x)
+            loss, samples = loss + evaluation.loss * len(x), samples + len(x)
+            right = None if right is None or evaluation.accuracy is None else right + evaluation.accuracy * len(x)
         if samples == 0:
-            raise Error("the loader has no batches")
-        return Evaluation(loss / samples, right / samples)
+            raise Error("the loader gave no batches; give one that has some, such as a DataLoader")
+        return Evaluation(loss / samples, None if right is None else right / samples)
 
     def sync(self):
         """Writes weights, running statistics and counters into the module, and moments into the torch optimizer."""

@@ -3,7 +3,9 @@
 from .. import Error, Infeasible, fit, plan
 from .._tidepool import format_size, parse_size
 from ..planning import text_table
-from .imported import parts_of, trace
+from ..checks import whole
+from .imported import checked_module, parts_of, trace
+from .optimizers import Settings
 
 
 class Explanation:
@@ -52,18 +54,28 @@ def row_of(network, batch, budget, memory, options, fastest):
             "predicted_seconds": seconds, "slower": seconds / fastest if fastest else 1.0}, summary
 
 
-def explain(module, example, *, memory=None, loss=None, rows=6, largest_batch=True, **options):
+def explain(module, example, *, memory=None, loss=None, optimizer=None, rows=6, largest_batch=True,
+            **options):
     """What a training step of the module takes within `memory` and within less: peak, moved bytes, time.
 
     example: samples, or (samples, targets) with loss=; without one it is planned with a cross-entropy behind the
-    module's first output. Options are those of tidepool.plan: device="rtx3060" for one that is not here, optimizer ...
-    Nothing is run; a budget that is too small says what would do.
+    module's first output. optimizer: of torch, or a name. Options are those of tidepool.plan: device="rtx3060" for one
+    that is not here ... Nothing is run; a budget that is too small says what would do.
     """
+    whole("rows", rows)
+    module = checked_module(module)
+    example = parts_of(example)
     traced = trace(module, example, loss, fallback_loss="" if loss is not None else "cross-entropy",
                    forward=loss is None)
-    batch = int(parts_of(example)[0].shape[0])
+    batch = int(example[0].shape[0])
     network = traced.network
-    budget = parse_size(memory) if isinstance(memory, str) else memory
+    if isinstance(optimizer, str):
+        options["optimizer"] = optimizer
+    elif optimizer is not None:
+        settings = Settings.of(optimizer)
+        network = network.with_parameters(settings.by_array(traced.trained))
+        options = {**settings.options, **options}
+    budget = parse_size(memory) if isinstance(memory, str) else memory if memory is None else whole("memory", memory)
     free, summary = row_of(network, batch, "no limit", None, options, None)
     kept, _ = row_of(network, batch, "every tensor kept", None, {**options, "policy": "baseline"},
                      free["predicted_seconds"])

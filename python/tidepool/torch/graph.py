@@ -25,6 +25,7 @@ class Graph:
         self.notes = []
         self.has_soft_labels = self.has_hard_labels = False  # cross-entropies of probabilities, of classes
         self.targets = []  # (name, node) of what the host computes for each loss
+        self.classes = {}  # by such a name, where it is classes: how many there are, and the label that is left out
         self.program = None
 
 

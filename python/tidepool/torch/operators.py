@@ -3,7 +3,7 @@
 import torch
 
 from .. import Error
-from .values import BATCH, Computed, Constant, Fill, Noise, Parameter, Step
+from .values import BATCH, Computed, Constant, Fill, Losses, Noise, Parameter, Step, Target
 
 TABLE = {}  # by ATen's name, without overload and underscore
 
@@ -125,7 +125,15 @@ class Operator:
         if isinstance(value, Noise):
             self.refuse("it takes random numbers as they are; there are layers that drop values by them, such as "
                         "torch.nn.Dropout")
+        self.refuse_losses(value)
+        if isinstance(value, Target):
+            self.refuse("it computes with targets and with what is made of the samples; the losses that do so are "
+                        "cross_entropy, binary_cross_entropy_with_logits and mse_loss")
         self.refuse("one of its inputs is no value that a layer can work on")
+
+    def refuse_losses(self, value):
+        if isinstance(value, Losses):
+            self.refuse("it works on a loss; a loss may only be added to others, and multiplied by positive numbers")
 
     def input(self, name):
         return self.name(self.value(name))
@@ -184,6 +192,7 @@ class Operator:
             return Fill(extents, value.number)
         if isinstance(value, Noise):
             return Noise(extents, value.low, value.high, value.keep, value.factor)
+        self.refuse_losses(value)
         self.refuse("it changes the form of something that is no value")
 
 

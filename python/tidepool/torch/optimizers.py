@@ -3,18 +3,25 @@
 import torch
 
 from .. import Error
+from ..checks import a, number, short
 
 # Words of a group that must be what they are here, with what to do about them.
 PLAIN = {"dampening": 0, "maximize": False, "amsgrad": False}
+# What a session keeps from its beginning; only rates are read before each step.
+KEPT = ("momentum", "nesterov", "betas", "eps", "weight_decay", "decoupled_weight_decay", *PLAIN)
 
 
-def named(kind, options):
-    """As Settings, of an optimizer by its name in tidepool."""
-    options = dict(options)
-    rate = options.pop("learning_rate", None)
-    if rate is None:
-        raise Error(f"optimizer='{kind}' needs learning_rate=; or give a torch optimizer")
-    return Settings(kind, options, rate)
+def kept_of(optimizer):
+    """By group: what must stay, and whose parameters."""
+    return [({word: plain(group[word]) for word in KEPT if word in group},
+             [id(parameter) for parameter in group["params"]]) for group in optimizer.param_groups]
+
+
+def plain(value):
+    """Numbers may come as tensors."""
+    if isinstance(value, (tuple, list)):
+        return tuple(plain(one) for one in value)
+    return value.item() if isinstance(value, torch.Tensor) else value
 
 
 def same_in_all(groups, word):
@@ -40,7 +47,7 @@ def kind_of(optimizer):
         beta1, beta2 = same_in_all(groups, "betas")
         return "adamw" if decoupled else "adam", {
             "beta1": float(beta1), "beta2": float(beta2), "epsilon": float(same_in_all(groups, "eps"))}
-    raise Error(f"the optimizer is a {type(optimizer).__name__}; there are SGD, Adam and AdamW")
+    raise Error(f"the optimizer is {a(optimizer)}; there are SGD, Adam and AdamW")
 
 
 class Settings:
@@ -57,18 +64,46 @@ class Settings:
         self.factors = []  # by group: its rate, of the first one's
 
     @classmethod
-    def of(cls, optimizer):
-        """Of a torch optimizer. Its rates are looked at before each step, so that schedulers work as they do."""
+    def of(cls, optimizer, rate=None):
+        """Of a torch optimizer, whose rates are looked at before each step, so that schedulers work as they do; or by a
+        name in tidepool, with a rate."""
+        if isinstance(optimizer, str):
+            if rate is None:
+                raise Error(f"optimizer='{optimizer}' needs learning_rate=; or give a torch optimizer")
+            return cls(optimizer, {}, number("learning_rate", rate))
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise Error(f"optimizer={short(optimizer)} is {a(optimizer)}; give SGD, Adam or AdamW of torch.optim, or a "
+                        f"name such as 'adamw'")
         kind, options = kind_of(optimizer)
         groups = optimizer.param_groups
-        rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
-        decays = [float(group.get("weight_decay", 0)) for group in groups]
+        rates = [number("a group's learning rate", group.get("initial_lr", group["lr"])) for group in groups]
+        decays = [number("weight_decay", group.get("weight_decay", 0)) for group in groups]
         result = cls(kind, {**options, "weight_decay": max(decays)}, None, optimizer)
         result.base = max(range(len(groups)), key=lambda g: rates[g])
         highest = rates[result.base]
         result.factors = [rate / highest if highest > 0 else 1.0 for rate in rates]
         result.decays = [decay / max(decays) if max(decays) > 0 else 1.0 for decay in decays]
+        result.kept = kept_of(optimizer)
         return result
+
+    def check_unchanged(self):
+        """What is read once is not to change without notice."""
+        if self.optimizer is None:
+            return
+        now = kept_of(self.optimizer)
+        if now == self.kept:
+            return
+        if len(now) != len(self.kept) or any(new[1] != old[1] for new, old in zip(now, self.kept)):
+            raise Error("the optimizer's groups have other parameters than when the module was compiled; sync() and "
+                        "compile again")
+        for group, ((new, _), (old, _)) in enumerate(zip(now, self.kept)):
+            for word in KEPT:
+                if new.get(word) == old.get(word):
+                    continue
+                schedule = "make the scheduler with cycle_momentum=False, " if word in ("momentum", "betas") else ""
+                raise Error(f"the optimizer's param_groups[{group}]['{word}'] changed from {old.get(word)} to "
+                            f"{new.get(word)} after the module was compiled, and only rates may; {schedule}change it "
+                            f"back, or sync() and compile again")
 
     def learning_rate(self):
         """Of the next step."""

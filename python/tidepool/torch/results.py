@@ -43,6 +43,8 @@ class Results:
             self.inputs.append({"name": name, "type": kind,
                                 "shape": [-1, *(int(e) for e in example.shape[1:])]})
             self.graph.targets.append((name, term.target.node))
+            if term.classes is not None:
+                self.graph.classes[name] = term.classes
             attributes = dict(term.attributes)
             if term.weight != 1:
                 attributes["weight"] = float(term.weight)

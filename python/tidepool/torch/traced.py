@@ -1,7 +1,11 @@
 """Tracing a module together with its loss, and what its nodes say about where they come from."""
 
+import contextlib
+import io
+import logging
 import os
 import re
+import sys
 import sysconfig
 import traceback
 
@@ -43,14 +47,29 @@ def export(wrapper, inputs):
     names = ["sample"] if isinstance(wrapper, Forward) else ["sample", "targets"]
     dynamic = {"sample": shapes[0]} if len(names) == 1 else {"sample": shapes[0], "targets": shapes[1:]}
     try:
-        return torch.export.export(wrapper, tuple(inputs), dynamic_shapes=dynamic, strict=False)
+        with without_dumps():
+            return torch.export.export(wrapper, tuple(inputs), dynamic_shapes=dynamic, strict=False)
     except Error:
         raise
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
         place = place_of_error(error)
-        raise Error(f"torch.export cannot follow the module{f' ({place})' if place else ''}: {lines[0].strip()}; what a step does may not depend on "
-                    f"values, and shapes only on the batch") from error
+        place = f" ({place})" if place else ""
+        raise Error(f"torch.export cannot follow the module{place}: {lines[0].strip()}; what a step does may not "
+                    f"depend on values, and shapes only on the batch") from error
+
+
+@contextlib.contextmanager
+def without_dumps():
+    """Where tracing fails, PyTorch prints the graph so far, which is more than the one line that is raised."""
+    said, before = io.StringIO(), logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+        sys.stderr.write(said.getvalue())
+    finally:
+        logging.disable(before)
 
 
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n?(?P<source>[^\n]*)')

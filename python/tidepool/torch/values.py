@@ -90,6 +90,7 @@ class Term:
     attributes: dict
     node: torch.fx.Node
     weight: float = 1.0
+    classes: tuple | None = None  # how many there are, and the label that is left out, where targets are classes
 
 
 @dataclasses.dataclass

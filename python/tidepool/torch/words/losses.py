@@ -6,7 +6,7 @@ from ..values import BATCH, Computed, Constant, Losses, Target, Term
 NONE, MEAN, SUM = 0, 1, 2
 
 
-def term(op, kind, attributes):
+def term(op, kind, attributes, is_classes=False):
     """A loss of a computed value and a target."""
     x, target = op.value("self"), op.value("target")
     if isinstance(target, Computed) and isinstance(x, Target):
@@ -22,7 +22,8 @@ def term(op, kind, attributes):
     reduction = op.get("reduction")
     if reduction == SUM:
         op.refuse("it sums over the batch, so that its gradient grows with the batch; use reduction='mean'")
-    made = Term(kind, op.name(x), target, attributes, op.node)
+    classes = (op.extents_of(x)[1], op.get("ignore_index")) if is_classes else None
+    made = Term(kind, op.name(x), target, attributes, op.node, classes=classes)
     return Losses([made], reduction == MEAN)
 
 
@@ -34,7 +35,8 @@ def class_attributes(op, is_mean):
 @word("cross_entropy_loss")
 def cross_entropy(op):
     target = op.value("target")
-    if isinstance(target, Target) and target.node.meta["val"].dtype.is_floating_point:
+    soft = isinstance(target, Target) and target.node.meta["val"].dtype.is_floating_point
+    if soft:
         op.importer.graph.has_soft_labels = True
         attributes = {}
         if op.get("reduction") == NONE:
@@ -44,7 +46,7 @@ def cross_entropy(op):
         op.importer.graph.has_hard_labels = True
     if op.get("label_smoothing"):
         attributes["label_smoothing"] = float(op.get("label_smoothing"))
-    return term(op, "CrossEntropy", attributes)
+    return term(op, "CrossEntropy", attributes, not soft)
 
 
 @word("nll_loss", "nll_loss_nd", "nll_loss2d")
@@ -54,7 +56,7 @@ def negative_log_likelihood(op):
     if made is None or made["op"] != "LogSoftmax" or made["attributes"]["axis"] != 1:
         op.refuse("it is there for the result of log_softmax over the channels alone; cross_entropy is both in one")
     op.importer.graph.has_hard_labels = True
-    return term(op, "CrossEntropy", class_attributes(op, op.get("reduction") == MEAN))
+    return term(op, "CrossEntropy", class_attributes(op, op.get("reduction") == MEAN), True)
 
 
 @word("binary_cross_entropy_with_logits")
