@@ -19,13 +19,14 @@ class Metric(typing.NamedTuple):
     answers: float
 
     @property
-    def accuracy(self) -> float:
-        return self.correct / self.answers if self.answers else 0.0
+    def accuracy(self) -> float | None:
+        """None where no answer can be right, as to numbers."""
+        return self.correct / self.answers if self.answers else None
 
 
 class Evaluation(typing.NamedTuple):
     loss: float
-    accuracy: float
+    accuracy: float | None  # as in Metric
 
 
 class Session:
