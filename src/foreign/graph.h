@@ -63,6 +63,7 @@ struct ForeignGraph {
   std::map<std::string, ForeignTensor> constants;
   std::vector<std::string> frozen;  // of the constants: not to be trained (requires_grad is false)
   bool training = false;            // written for training, whatever its batch norms say
+  bool merged = false;              // constants that are equal may be one, as exporters write them into files
   // Of outputs, as of inputs, where they are known: files say them, nobody reads them here.
   std::map<std::string, std::vector<std::int64_t>> output_shapes;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foreign/graph.h"
@@ -26,6 +27,8 @@ struct ImportOptions {
 };
 
 struct ImportedNetwork {
+  // Its layers are called as the modules of their arrays, "features.0.0" for "features.0.0.weight", or else as their
+  // nodes.
   NetworkPtr network;
   std::vector<WeightName> weights;  // arrays are the graph's constants
   std::vector<ForeignTarget> targets;
@@ -36,6 +39,9 @@ struct ImportedNetwork {
 
 // Throws an Error that names the operator, its node and place, and says what to do instead.
 [[nodiscard]] ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options = {});
+
+// How PyTorch calls the array of a parameter within its module: "running_var".
+[[nodiscard]] std::string_view pytorch_suffix(ParameterRole role);
 
 // Any type as floats, in row-major order.
 [[nodiscard]] std::vector<float> values_of(const ForeignTensor& tensor);

@@ -36,9 +36,14 @@ Lowering::Lowering(const ForeignGraph& of, const ImportOptions& with) : graph(of
 void Lowering::count(const ForeignNode& node, const Known& result) {
   std::int64_t elements = 2 * std::ssize(result.numbers);
   if (result.array && result.array->name.empty()) elements += element_count(result.array->extents);
+  if (elements > left) count(describe(node), elements);
+  left -= elements;
+}
+
+void Lowering::count(const std::string& where, std::int64_t elements) {
   if (elements > left)
     throw Error("{}: with it, constants that are computed would have more elements than the whole model times {}",
-                describe(node), kSmallArrays);
+                where, kSmallArrays);
   left -= elements;
 }
 

@@ -24,13 +24,14 @@ struct Lowering {
   std::vector<std::string> notes = {};
   bool trains = false;     // batch norms that say so normalize with the batch, the others do not
   std::int64_t limit = 0;  // elements of an array that is made on the way
-  std::int64_t left = 0;   // and of all of them
+  std::int64_t left = 0;   // and of all of them, copies of others included
   int evaluating_norms = 0, restored_dropouts = 0;
   std::vector<std::string> folded_norms = {};  // weights that have batch norms in them, by their names
 
   void note(std::string text);
   // Throws an Error where what nodes compute comes to more than the graph could need.
   void count(const ForeignNode& node, const Known& result);
+  void count(const std::string& where, std::int64_t elements);
 };
 
 class NodeContext {

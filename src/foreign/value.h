@@ -37,6 +37,11 @@ struct Mask {
   double keep = 1, factor = 1;
 };
 
+// The numbers of all samples, 0 to the batch less one: in a row, or each in a row of its own.
+struct SampleNumbers {
+  bool column = false;
+};
+
 struct Sequence {
   std::vector<Made> values;
 };
@@ -48,7 +53,7 @@ struct Unknown {
 
 struct Absent {};
 
-using ForeignValue = std::variant<Absent, Known, Made, Mask, Sequence, Unknown>;
+using ForeignValue = std::variant<Absent, Known, Made, Mask, SampleNumbers, Sequence, Unknown>;
 
 [[nodiscard]] Known known_array(Array array);
 [[nodiscard]] Known known_numbers(std::vector<Number> numbers, std::vector<std::int64_t> extents,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "foreign/lower.h"
 #include "formats/safetensors.h"
 #include "network/kind.h"
 #include "network/reordered.h"
@@ -35,6 +36,28 @@ std::vector<WeightName> own_names(const Network& network) {
   std::vector<WeightName> names;
   for (const Parameter& parameter : network.parameters) names.push_back({parameter.name, parameter.name, {}, {}});
   return names;
+}
+
+// As PyTorch calls the arrays of a module that has the layer's name. Of layers that share theirs, the first.
+std::vector<WeightName> module_names(const Network& network) {
+  std::vector<WeightName> names;
+  std::set<std::size_t> done;
+  for (const Layer& layer : network.layers)
+    for (const auto* list : {&layer.parameters, &layer.statistics})
+      for (const LayerParameter& used : *list)
+        if (done.insert(used.id.index()).second)
+          names.push_back({network.parameters[used.id.index()].name,
+                           fmt::format("{}.{}", layer.name, pytorch_suffix(used.role)),
+                           {},
+                           {}});
+  return names;
+}
+
+// A matrix that lies {in, out} in the file, where nobody says that it does. Of square ones it cannot be seen.
+bool lies_the_other_way(const Network& network, const Parameter& parameter, const WeightName& name,
+                        const SafeTensor& tensor) {
+  if (!name.axes.empty() || tensor.shape.size() != 2 || tensor.shape[0] == tensor.shape[1]) return false;
+  return array_extents(network, parameter) == std::vector{tensor.shape[1], tensor.shape[0]};
 }
 
 // The parameters whose results go into losses, through layers without any.
@@ -79,15 +102,25 @@ LoadedWeights load_weights(const Network& network, const std::vector<WeightNames
   }
   std::vector<WeightNames> candidates = known;
   candidates.push_back({"Tidepool", own_names(network)});
+  candidates.push_back({"PyTorch", module_names(network)});
   const WeightNames& names = best_match(candidates, present);
 
+  std::set<std::string> named;
+  for (const WeightName& name : names.names) named.insert(name.array);
   const std::set<std::string> head = head_of(network);
   LoadedWeights loaded;
   std::vector<std::string> missing, anew;
   for (const WeightName& name : names.names) {
     const Parameter& parameter = *std::find_if(network.parameters.begin(), network.parameters.end(),
                                                [&](const Parameter& p) { return p.name == name.parameter; });
-    const auto found = arrays.find(name.array);
+    auto found = arrays.find(name.array);
+    // What has no name elsewhere has its own.
+    if (found == arrays.end() && !named.contains(parameter.name)) found = arrays.find(parameter.name);
+    if (found != arrays.end() && lies_the_other_way(network, parameter, name, *found->second))
+      throw Error(
+          "{}: '{}' is {}, the other way round from what {} needs; give the weights to the model that the file "
+          "is of",
+          path.string(), found->first, fmt::join(found->second->shape, "x"), network.name);
     const bool fits =
         found != arrays.end() && static_cast<std::int64_t>(found->second->values.size()) == parameter.shape.elements();
     if (fits)

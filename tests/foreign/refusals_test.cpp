@@ -79,6 +79,11 @@ std::vector<RefusedGraph> refused_graphs() {
                 return m.node("Gather", {"x", m.whole({0, 2})}, {{"axis", std::int64_t{1}}});
               },
               {"by a list of indices"}),
+      refused("APartThatIsWrittenOver",
+              [](GraphMaker& m) {
+                return m.node("ScatterND", {"x", m.whole({0}), m.node("Relu", {"x"})});
+              },
+              {"writes over a part of a computed value", "torch.cat"}),
       refused("AxisThatIsNotThere",
               [](GraphMaker& m) {
                 return m.node("Concat", {"x", "x"}, {{"axis", std::int64_t{4}}});

@@ -435,5 +435,20 @@ TEST(Words, LossesOfTheGraphHaveTargets) {
   EXPECT_TRUE(options.counted);
 }
 
+// x[:] = y, or x[:, :] += y, as exporters write it: by the numbers of all samples.
+TEST(Words, WritingOverAllSamples) {
+  for (const std::int64_t batch : {-1, 2}) {
+    GraphMaker maker({3, 4, 5}, batch);
+    const std::string y = maker.node("Abs", {"x"});
+    const std::string count = maker.node("Gather", {maker.node("Shape", {"x"}), maker.index(0)});
+    std::string numbers = maker.node("Range", {maker.index(0), count, maker.index(1)});
+    numbers = maker.node("Slice", {numbers, maker.whole({0}), maker.whole({std::numeric_limits<std::int64_t>::max()}),
+                                   maker.whole({0}), maker.whole({1})});
+    numbers = maker.node("Unsqueeze", {numbers, maker.whole({-1})});
+    expect_elements(maker.ends(maker.node("ScatterND", {"x", numbers, y}, {{"reduction", std::string("none")}})),
+                    [](double x) { return std::abs(x); });
+  }
+}
+
 }  // namespace
 }  // namespace tide::test

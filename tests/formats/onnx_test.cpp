@@ -44,6 +44,25 @@ TEST(Onnx, ReadsWhatOthersWrite) {
   EXPECT_TRUE(looks_like_onnx(bytes_in(onnx_small())));
 }
 
+// What exporters call every graph is the file's name instead.
+TEST(Onnx, GraphsAreCalledAsTheirFilesWhereTheyHaveNoNameOfTheirOwn) {
+  REQUIRE_ONNX();
+  const TemporaryFile file("some.net.onnx");
+  const std::string stem = file.path().stem().string();
+  for (const std::string name : {"main_graph", "torch_jit", "torch-jit-export", "my_net"}) {
+    ForeignGraph graph;
+    graph.name = name;
+    graph.opset = 21;
+    graph.inputs = {{"x", ForeignType::f32, {-1, 3}}};
+    graph.outputs = {"x"};
+    write_onnx(graph, file.path());
+    EXPECT_EQ(read_onnx(file.path()).name, name == "my_net" ? name : stem);
+    // This program merges nothing.
+    EXPECT_FALSE(read_onnx(file.path()).merged);
+  }
+  EXPECT_TRUE(parsed(onnx_small()).merged);
+}
+
 TEST(Onnx, ArraysStandInTheFieldsOfTheirTypes) {
   REQUIRE_ONNX();
   const auto values_with = [](int type, const std::string& content) {

@@ -131,6 +131,51 @@ TEST(Weights, HaveTheirOwnNamesWhereNobodyElseHasThem) {
     EXPECT_TRUE(values.contains(tensor.name)) << tensor.name;
 }
 
+// A network file of an imported network, and its weights by the file's names.
+TEST(Weights, OfAnImportedNetworkFitItsNetworkFile) {
+  if (!has_onnx()) GTEST_SKIP() << "this build reads no ONNX files";
+  for (const char* name : {"residual.script.onnx", "residual.train.onnx", "mobile.eval.onnx", "segment.train.onnx"}) {
+    const Model model = load_model({.model = export_file(name)});
+    const TemporaryFile net("pair.json"), weights("pair.safetensors");
+    write_network(*model.network, net.path());
+    save_weights(*model.network, model.names, model.values, weights.path());
+    const Model again = load_model({.model = net.path().string()});
+    const LoadedWeights loaded = load_weights(*again.network, {}, weights.path());
+    EXPECT_EQ(loaded.values, model.values) << name;
+    EXPECT_TRUE(loaded.notes.empty()) << name;
+  }
+}
+
+// The same model by two exporters: what one's parameters are called, the other's are.
+TEST(Models, OfSeveralExportersCallTheirParametersAlike) {
+  if (!has_onnx()) GTEST_SKIP() << "this build reads no ONNX files";
+  for (const std::string name : {"residual", "mobile", "shuffle", "segment"}) {
+    std::vector<std::set<std::string>> parameters;
+    for (const char* road : {"script", "train", "eval"}) {
+      const Model model = load_model({.model = export_file(fmt::format("{}.{}.onnx", name, road))});
+      std::set<std::string> names;
+      for (const Parameter& parameter : model.network->parameters) names.insert(parameter.name);
+      parameters.push_back(names);
+    }
+    EXPECT_EQ(parameters[0], parameters[1]) << name;
+    EXPECT_EQ(parameters[0], parameters[2]) << name;
+  }
+}
+
+TEST(Weights, ThatLieTheOtherWayAreRefused) {
+  Builder net("product");
+  net.fully_connected(net.fully_connected(net.input({1, 3}, "in"), {.channels = 5}, "fc"), {.channels = 2}, "head");
+  const Network network = std::move(net).build();
+  const TemporaryFile file("turned.safetensors");
+  SafeTensors content;
+  content.tensors = {{"fc.weight", {3, 5}, std::vector<float>(15, 1)}, {"fc.bias", {5}, std::vector<float>(5, 1)}};
+  write_safetensors(file.path(), content);
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(load_weights(network, {}, file.path()));
+            }).find("'fc.weight' is 3x5, the other way round"),
+            std::string::npos);
+}
+
 // In PyTorch's own shapes.
 TEST(Weights, AreWrittenAsPyTorchHasThem) {
   const Network network = make_model("mobilenet-v2@4", kSmallSample);

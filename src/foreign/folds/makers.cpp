@@ -19,7 +19,18 @@ void fold_constant_of_shape(const NodeContext& node) {
   node.give(known_fill(*number, *extents, value.type));
 }
 
+bool counts_samples(const NodeContext& node) {
+  constexpr std::array kEnds{Number{0}, kBatch, Number{1}};
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    const Known* const known = node.known(i);
+    const auto numbers = known != nullptr ? numbers_of(*known) : std::nullopt;
+    if (!numbers || numbers->size() != 1 || !(numbers->front() == kEnds[i])) return false;
+  }
+  return true;
+}
+
 void fold_range(const NodeContext& node) {
+  if (counts_samples(node)) return node.give(SampleNumbers{});
   std::vector<std::int64_t> ends;
   for (std::size_t i = 0; i < 3; ++i) {
     const Known* const known = node.known(i);

@@ -23,6 +23,11 @@ Made part_of(const NodeContext& node, Made x, std::size_t axis, std::int64_t fir
   return operations.layer(LayerKind::pad, {x}, options, &node.node());
 }
 
+// All of the batch, whatever it is.
+bool is_whole_batch(const NodeContext& node, std::int64_t start, std::int64_t end) {
+  return start == 0 && end >= node.lowering().batch.value_or(std::int64_t{1} << 31);
+}
+
 void lower_slice(const NodeContext& node) {
   const auto starts = node.list("starts", 1), ends = node.list("ends", 2), steps = node.list("steps", 4);
   auto axes = node.list("axes", 3);
@@ -33,14 +38,20 @@ void lower_slice(const NodeContext& node) {
   }
   if (axes->size() != starts->size() || (steps && steps->size() != starts->size()))
     node.refuse("its starts, axes and steps are not as many");
+  if (std::holds_alternative<SampleNumbers>(node.value(0))) {
+    for (std::size_t i = 0; i < starts->size(); ++i)
+      if ((*axes)[i] != 0 || !is_whole_batch(node, (*starts)[i], (*ends)[i]) || (steps && (*steps)[i] != 1))
+        node.refuse("it takes a part of the batch, for which there is no layer");
+    return node.give(node.value(0));
+  }
   Made x = node.made(0);
   for (std::size_t i = 0; i < starts->size(); ++i) {
     const Shape shape = node.operations().shape(x);
     const auto axis = static_cast<std::size_t>(node.axis((*axes)[i], shape.rank()));
     if (steps && (*steps)[i] != 1) node.refuse("it takes every {}th element; there is a layer for step 1", (*steps)[i]);
     if (axis == 0) {
-      const bool all = (*starts)[i] == 0 && (*ends)[i] >= node.lowering().batch.value_or(std::int64_t{1} << 31);
-      if (!all) node.refuse("it takes a part of the batch, for which there is no layer");
+      if (!is_whole_batch(node, (*starts)[i], (*ends)[i]))
+        node.refuse("it takes a part of the batch, for which there is no layer");
       continue;
     }
     const std::int64_t extent = shape.extent(axis);
@@ -142,6 +153,17 @@ void lower_gather(const NodeContext& node) {
   for (std::size_t i = 0; i < shape.rank(); ++i)
     if (i != axis) extents.push_back(shape.extent(i));
   node.give(node.operations().reshape(part, Shape(extents), &node.node()));
+}
+
+// What exporters write for x[:] = y: all samples of x by their numbers.
+void lower_scatter(const NodeContext& node) {
+  const auto* const samples = std::get_if<SampleNumbers>(&node.value(1));
+  const std::string reduction = node.text("reduction", "none");
+  if (samples == nullptr || !samples->column || reduction != "none" || node.shape(0) != node.shape(2))
+    node.refuse(
+        "it writes over a part of a computed value, for which there is no layer; put the parts together with torch.cat "
+        "in the model");
+  node.give(node.made(2));
 }
 
 void lower_concat(const NodeContext& node) {
@@ -352,6 +374,7 @@ constexpr std::array kPlaceWords{
     Word{"", "SplitToSequence", lower_split_to_sequence},
     Word{"", "SequenceAt", lower_sequence_at},
     Word{"", "Gather", lower_gather},
+    Word{"", "ScatterND", lower_scatter},
     Word{"", "Concat", lower_concat},
     Word{"", "Pad", lower_pad},
     Word{"", "Resize", lower_resize},

@@ -104,9 +104,12 @@ void lower_squeeze(const NodeContext& node) {
 }
 
 void lower_unsqueeze(const NodeContext& node) {
-  const Shape& shape = node.shape(0);
   const auto given = node.list("axes", 1);
   if (!given) node.refuse("it names no axes");
+  if (const auto* const samples = std::get_if<SampleNumbers>(&node.value(0));
+      samples != nullptr && !samples->column && given->size() == 1 && node.axis((*given)[0], 2) == 1)
+    return node.give(SampleNumbers{.column = true});
+  const Shape& shape = node.shape(0);
   const std::size_t rank = shape.rank() + given->size();
   std::vector<std::int64_t> axes;
   for (const std::int64_t axis : *given) axes.push_back(node.axis(axis, rank));

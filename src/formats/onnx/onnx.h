@@ -16,7 +16,8 @@ inline constexpr std::int64_t kOldestOnnxOperators = 11, kNewestOnnxOperators = 
 [[nodiscard]] bool looks_like_onnx(std::span<const std::byte> bytes);
 
 // Reads a file and the data that it keeps outside of itself, which must lie in its folder. Throws an Error that names
-// the file. Nothing is allocated beyond a small multiple of what the files have.
+// the file. Nothing is allocated beyond a small multiple of what the files have. A graph that is called what exporters
+// call all of them has the file's name.
 [[nodiscard]] ForeignGraph read_onnx(const std::filesystem::path& path);
 // The same of bytes; `folder` holds the outside data.
 [[nodiscard]] ForeignGraph parse_onnx(std::span<const std::byte> bytes, const std::string& source,

@@ -1,5 +1,6 @@
 // ONNX files to graphs.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/checked.h"
@@ -32,6 +33,7 @@ class Reader {
     ForeignGraph result;
     result.name = text(graph.name());
     result.opset = operator_set();
+    result.merged = model_->producer_name() != "tidepool";
     if (!graph.sparse_initializer().empty())
       throw Error("{}: it has sparse weights, which are not read; store them in full", source_);
     for (const onnx::Tensor& tensor : graph.initializer()) {
@@ -246,7 +248,13 @@ ForeignGraph parse_onnx(std::span<const std::byte> bytes, const std::string& sou
 }
 
 ForeignGraph read_onnx(const std::filesystem::path& path) {
-  return parse_onnx(read_whole_file(path, kLargestFile), path.string(), path.parent_path());
+  ForeignGraph graph = parse_onnx(read_whole_file(path, kLargestFile), path.string(), path.parent_path());
+  // What exporters call every graph says less than the file's name.
+  constexpr std::array<std::string_view, 4> kEveryGraph{"", "main_graph", "torch_jit", "torch-jit-export"};
+  const std::string stem = path.stem().string();
+  if (std::find(kEveryGraph.begin(), kEveryGraph.end(), graph.name) != kEveryGraph.end() && is_utf8(stem))
+    graph.name = stem;
+  return graph;
 }
 
 }  // namespace tide
