@@ -15,7 +15,7 @@ net = tidepool.network("digits" if folder == "digits" else "mobilenet-v2@10", in
 print(net.name, "has", sum(layer["parameters"] for layer in net.layers(1)), "parameters")
 
 # 2. How much memory does a training step take, and what if there is less? Nothing is run for that.
-batch = 64
+batch = 64 if folder == "digits" else 8
 whole = tidepool.plan(net, batch)
 print("a step of", batch, "samples takes", whole.summary["peak_bytes"], "bytes")
 budget = whole.summary["peak_bytes"] * 2 // 3

@@ -353,18 +353,6 @@ class Emitter {
 
 }  // namespace
 
-std::string_view pytorch_suffix(ParameterRole role) {
-  switch (role) {
-    case ParameterRole::weight:
-    case ParameterRole::scale: return "weight";
-    case ParameterRole::bias:
-    case ParameterRole::shift: return "bias";
-    case ParameterRole::running_mean: return "running_mean";
-    case ParameterRole::running_variance: break;
-  }
-  return "running_var";
-}
-
 ImportedNetwork emit(Lowering& lowering, const std::vector<Made>& outputs) { return Emitter(lowering, outputs).run(); }
 
 }  // namespace tide

@@ -40,9 +40,6 @@ struct ImportedNetwork {
 // Throws an Error that names the operator, its node and place, and says what to do instead.
 [[nodiscard]] ImportedNetwork import_graph(const ForeignGraph& graph, const ImportOptions& options = {});
 
-// How PyTorch calls the array of a parameter within its module: "running_var".
-[[nodiscard]] std::string_view pytorch_suffix(ParameterRole role);
-
 // Any type as floats, in row-major order.
 [[nodiscard]] std::vector<float> values_of(const ForeignTensor& tensor);
 [[nodiscard]] std::vector<double> doubles_of(const ForeignTensor& tensor);

@@ -41,6 +41,18 @@ std::string_view parameter_role_name(ParameterRole role) {
   return kNames[static_cast<std::size_t>(role)];
 }
 
+std::string_view pytorch_suffix(ParameterRole role) {
+  switch (role) {
+    case ParameterRole::weight:
+    case ParameterRole::scale: return "weight";
+    case ParameterRole::bias:
+    case ParameterRole::shift: return "bias";
+    case ParameterRole::running_mean: return "running_mean";
+    case ParameterRole::running_variance: break;
+  }
+  return "running_var";
+}
+
 Role operand_role(ParameterRole role) {
   switch (role) {
     case ParameterRole::weight:

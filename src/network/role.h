@@ -47,6 +47,8 @@ inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::add) +
 enum class ParameterRole : std::uint8_t { weight, bias, scale, shift, running_mean, running_variance };
 inline constexpr int kParameterRoles = static_cast<int>(ParameterRole::running_variance) + 1;
 [[nodiscard]] std::string_view parameter_role_name(ParameterRole role);
+// What PyTorch calls it: weight, bias, running_mean or running_var.
+[[nodiscard]] std::string_view pytorch_suffix(ParameterRole role);
 [[nodiscard]] constexpr bool is_statistic(ParameterRole role) {
   return role == ParameterRole::running_mean || role == ParameterRole::running_variance;
 }

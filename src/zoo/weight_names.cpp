@@ -121,18 +121,6 @@ Modules of_vgg(const Network& network) {
   return modules;
 }
 
-std::string_view array_suffix(ParameterRole role) {
-  switch (role) {
-    case ParameterRole::weight:
-    case ParameterRole::scale: return "weight";
-    case ParameterRole::bias:
-    case ParameterRole::shift: return "bias";
-    case ParameterRole::running_mean: return "running_mean";
-    case ParameterRole::running_variance: break;
-  }
-  return "running_var";
-}
-
 WeightNames named(const Network& network, const Modules& modules, std::string whose) {
   WeightNames result{std::move(whose), {}};
   std::set<std::size_t> done;  // parameters may be shared
@@ -143,7 +131,7 @@ WeightNames named(const Network& network, const Modules& modules, std::string wh
         if (module == modules.end() || !done.insert(used.id.index()).second) continue;
         // Elements lie alike, those of a matrix behind an image too.
         result.names.push_back({network.parameters[used.id.index()].name,
-                                fmt::format("{}.{}", module->second, array_suffix(used.role)),
+                                fmt::format("{}.{}", module->second, pytorch_suffix(used.role)),
                                 {},
                                 {}});
       }
