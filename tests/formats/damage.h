@@ -40,6 +40,13 @@ inline void* count_allocation(void* memory) {
   return tide::test::count_allocation(std::malloc(std::max<std::size_t>(1, size)));
 }
 [[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  void* const memory = std::malloc(std::max<std::size_t>(1, size));
+  return memory == nullptr ? nullptr : tide::test::count_allocation(memory);
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t& nothrow) noexcept {
+  return operator new(size, nothrow);
+}
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   void* memory = nullptr;
   const auto at = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
