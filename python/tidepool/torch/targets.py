@@ -38,6 +38,8 @@ class HostTargets:
         made = {name: values[node] for name, node in self.wanted}
         for name, (count, ignored) in self.classes.items():
             check_classes(made[name], count, ignored)
+            if ignored is not None:  # a session knows none of a loss's own
+                made[name] = made[name].masked_fill(made[name] == ignored, -1)
         return made
 
     def value_of(self, node, values, sample_count, targets):

@@ -181,7 +181,7 @@ def test_batches(change, text):
     assert trainer.session.weights_hash == before and trainer.session.steps_done == 0
 
 
-@pytest.mark.parametrize("ignored", [-100, -1, 255])
+@pytest.mark.parametrize("ignored", [-100, -1, 255, 21])
 def test_what_a_loss_ignores_is_a_target(ignored):
     x, y = next(iter(loader()))
     y[2:5] = ignored
