@@ -354,7 +354,6 @@ Metric PhaseExecutor::metric() const {
     losses[static_cast<std::size_t>(tensor.index)] +=
         static_cast<double>(values[0]) / static_cast<double>(labels.terms);
     total.correct += static_cast<double>(values[1]);
-    total.answers += static_cast<double>(options.batch / parts * labels.answers);
   }
   total.loss_sum = tree_sum(std::span(losses));
   total.loss = total.loss_sum / static_cast<double>(options.batch);

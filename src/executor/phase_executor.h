@@ -74,7 +74,7 @@ struct Tiers {
 struct Metric {
   double loss = 0;      // mean over what the batch is compared with, weighted over loss layers
   double correct = 0;   // answers
-  double answers = 0;   // that can be right: as many as there are labels that count
+  double answers = 0;   // that can be right: the labels that count, which whoever fills them in has counted
   double loss_sum = 0;  // over samples, of which the mean is `loss`; in parts, by their tree
 };
 

@@ -74,7 +74,6 @@ void RoundsExecutor::add_result(const Round& round) {
     metric_.loss += metric.loss * static_cast<double>(round.samples) / static_cast<double>(batch_);
     metric_.loss_sum += metric.loss_sum;
     metric_.correct += metric.correct;
-    metric_.answers += metric.answers;
   }
   const Timeline& timeline = done.timeline();
   for (const Span& span : timeline.spans)

@@ -271,9 +271,8 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
     throw Error("{} takes samples of {} with {} labels, {} has {} with {}", network_->name,
                 sample_text(network_->input_sample()), network_->labels_of_data(), data.name(),
                 sample_text(data.sample()), data.labels_per_sample());
-  const bool is_loaded = planned.loaded_data == &data && std::ranges::equal(planned.loaded, samples);
+  if (planned.loaded_data != &data || !std::ranges::equal(planned.loaded, samples)) load(planned, data, samples);
   planned.loaded_data = nullptr;
-  if (!is_loaded) load(planned, data, samples);
   const std::int64_t answers = planned.answers;
   const Stopwatch watch;
   executor.start({.seed = options_.seed,
@@ -285,8 +284,6 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
   if (executor.works_ahead() && static_cast<std::int64_t>(next.size()) == variant.batch) {
     load(planned, data, next);
     executor.send_ahead();
-    planned.loaded_data = &data;
-    planned.loaded.assign(next.begin(), next.end());
   }
   executor.finish();
   if (tunes) whole_step_seconds_ = watch.seconds();
@@ -297,6 +294,7 @@ Executor::Metric Session::run(const StepVariant& variant, const Dataset& data, s
 }
 
 void Session::load(Planned& planned, const Dataset& data, std::span<const std::int64_t> samples) const {
+  planned.loaded_data = nullptr;
   const std::span<float> input = planned.executor->input();
   const std::span<std::int32_t> labels = planned.executor->labels();
   const std::size_t batch = samples.size();
@@ -307,17 +305,16 @@ void Session::load(Planned& planned, const Dataset& data, std::span<const std::i
   };
   // Beside a device of its own all cores are free for reading; small batches are not worth it.
   constexpr std::size_t kWorthIt = 1 << 20;
-  if (!planned.executor->is_recorded() || input.size() < kWorthIt) {
-    read(0, batch);
-    planned.answers = count_labels(*network_, labels, static_cast<std::int64_t>(batch));
-    return;
-  }
-  const std::size_t readers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch);
+  const bool by_all = planned.executor->is_recorded() && input.size() >= kWorthIt;
+  const std::size_t readers =
+      by_all ? std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, batch) : std::size_t{1};
   std::vector<std::thread> threads;
   for (std::size_t r = 1; r < readers; ++r) threads.emplace_back(read, r * batch / readers, (r + 1) * batch / readers);
   read(0, batch / readers);
   for (std::thread& thread : threads) thread.join();
   planned.answers = count_labels(*network_, labels, static_cast<std::int64_t>(batch));
+  planned.loaded_data = &data;
+  planned.loaded.assign(samples.begin(), samples.end());
 }
 
 std::vector<StepVariant> Session::evaluation_variants(const Dataset& data, std::int64_t batch,
@@ -373,8 +370,6 @@ Session::Evaluation Session::evaluate(const Dataset& data, std::int64_t batch, c
     if (observer) {  // the step may put something else where labels lie
       Planned& planned = find(variant);
       load(planned, data, samples);
-      planned.loaded_data = &data;
-      planned.loaded = samples;
       const std::span<const std::int32_t> loaded = planned.executor->labels();
       labels.assign(loaded.begin(), loaded.end());
     }
