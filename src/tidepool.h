@@ -61,6 +61,7 @@
 #include "backend/reference/interpreter.h"
 #include "data/dataset.h"
 #include "data/open.h"
+#include "data/words.h"
 #include "train/checkpoint.h"
 #include "train/count_labels.h"
 #include "train/initialize.h"

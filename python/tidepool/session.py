@@ -195,14 +195,10 @@ def known(reading: dict) -> dict:
 
 
 def reads(data: Data | None, work: typing.Callable[[], typing.Any]) -> typing.Any:
-    """What works on data. Errors call options as Python does; files that were left out meanwhile are warned of."""
+    """What works on data. Files that were left out meanwhile are warned of."""
     before = len(data.left_out) if data is not None else 0
     try:
         return work()
-    except Error as error:
-        if "--on-bad-file skip" not in str(error):
-            raise
-        raise Error(str(error).replace("--on-bad-file skip", "on_bad_file='skip'")) from None
     finally:
         new = data.left_out[before:] if data is not None else []
         if new:

@@ -14,18 +14,6 @@ bool digits_fit(const Network& network, const Dataset& data) {
          network.labels_of_data() == 1;
 }
 
-std::array<double, 3> three(const std::vector<double>& numbers, const char* option, bool above_zero) {
-  if (numbers.size() != 1 && numbers.size() != 3)
-    throw Error("{} takes 1 or 3 numbers, not {}", option, numbers.size());
-  std::array<double, 3> result{};
-  for (std::size_t c = 0; c < 3; ++c) {
-    result[c] = numbers[numbers.size() == 1 ? 0 : c];
-    if (!std::isfinite(result[c]) || (above_zero && result[c] <= 0))
-      throw Error("{} {} is not a number{}", option, result[c], above_zero ? " above 0" : "");
-  }
-  return result;
-}
-
 // Whether a loss of the network compares with numbers.
 bool takes_numbers(const Network& network) {
   for (const LossLabels& labels : loss_labels(network))
@@ -76,32 +64,11 @@ void DataArguments::add_to(CLI::App& app) {
 }
 
 DataRequest DataArguments::request(const Network& network, std::int64_t batch) const {
-  if (!(jitter >= 0 && jitter <= 1)) throw Error("--jitter {} is not between 0 and 1", jitter);
-  if (!(mixup >= 0 && mixup <= 1)) throw Error("--mixup {} is not between 0 and 1", mixup);
-  if (on_bad_file != "refuse" && on_bad_file != "skip")
-    throw Error("--on-bad-file '{}' is unknown; there is refuse and skip", on_bad_file);
-  if (mean.empty() != deviation.empty()) throw Error("--mean and --deviation belong together; give both");
-  const Shape& sample = network.input_sample();
-  if (resize != 0 && !(resize >= static_cast<double>(std::min(sample.height(), sample.width()))))
-    throw Error("--resize {} is smaller than the network's input of {}", resize, sample_text(sample));
-  DataRequest request{.path = name,
-                      .sample = sample,
-                      .classes = network.classes(),
-                      .number_labels = mixup == 0 && takes_numbers(network),
-                      .flip = flip,
-                      .jitter = jitter,
-                      .mixup = mixup,
-                      .altered = !plain,
-                      .validation = validation,
-                      .seed = seed,
-                      .on_bad_file = on_bad_file == "skip" ? OnBadFile::skip : OnBadFile::refuse,
-                      .report = [](const std::string& what) { fmt::print(stderr, "tide: left out: {}\n", what); },
-                      .threads = workers,
-                      .ahead = std::max<std::int64_t>(256, checked_multiply(batch, 3))};
-  if (!crop.empty()) request.crop = crop_from_name(crop);
-  if (!mean.empty())
-    request.normalization = Normalization{three(mean, "--mean", false), three(deviation, "--deviation", true)};
-  if (resize != 0) request.kept = static_cast<double>(std::min(sample.height(), sample.width())) / resize;
+  DataRequest request = request_of(*this, network.input_sample(), batch, WordStyle::options);
+  request.path = name;
+  request.classes = network.classes();
+  request.number_labels = mixup == 0 && takes_numbers(network);
+  request.report = [](const std::string& what) { fmt::print(stderr, "tide: left out: {}\n", what); };
   if (reading && !request.normalization) request.normalization = reading->normalization;
   if (reading && !request.kept) request.kept = reading->kept;
   return request;
@@ -110,7 +77,7 @@ DataRequest DataArguments::request(const Network& network, std::int64_t batch) c
 ImageOptions DataArguments::one_image(const Network& network) const { return image_options(request(network, 1)); }
 
 Split DataArguments::load(const Network& network, std::int64_t batch) const {
-  if (batch < 1) throw Error("batch {} is not possible: a batch has at least 1 sample", batch);
+  const DataRequest asked = request(network, batch);  // what is said wrongly is wrong for any data
   if (name.empty() || name == "digits" || name == "synthetic") {
     const DatasetPtr data = digits();
     if (name == "synthetic" || (name.empty() && !digits_fit(network, *data))) {
@@ -130,7 +97,7 @@ Split DataArguments::load(const Network& network, std::int64_t batch) const {
           data->classes());
     return split(data, validation, seed);
   }
-  Split data = open_data(request(network, batch));
+  Split data = open_data(asked);
   check_fits(network, *data.train);
   if (data.validation) check_fits(network, *data.validation);
   return data;

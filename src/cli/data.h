@@ -5,23 +5,13 @@
 #include <optional>
 
 #include "cli/defaults.h"
-#include "data/open.h"
+#include "data/words.h"
 #include "network/network.h"
 
 namespace tide {
 
-struct DataArguments {
+struct DataArguments : DataWords {
   std::string name;
-  double validation = kValidationFraction;
-  std::int64_t synthetic_size = 0;
-  std::uint64_t seed = defaults().seed;
-  // Of images.
-  std::string crop, on_bad_file = "refuse";
-  std::optional<bool> flip;
-  bool plain = false;
-  double jitter = 0, mixup = 0, resize = 0;
-  std::vector<double> mean, deviation;
-  int workers = 0;
 
   void add_to(CLI::App& app);
   // Split into a training and a held-out part. Throws an Error where the network's input,

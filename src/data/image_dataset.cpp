@@ -122,7 +122,7 @@ class ImageDataset final : public Dataset {
         return index;
       } catch (const Error& error) {
         if (options_.on_bad_file == OnBadFile::refuse)
-          throw Error("{}; mend or remove it, or leave such files out with --on-bad-file skip", error.what());
+          throw Error("{}; mend or remove it, or leave such files out with {}", error.what(), options_.skip_words);
         report(index, error.what());
         if (tried + 1 == size()) throw Error("{}: none of its files can be read", source_->name());
       }

@@ -20,6 +20,7 @@ struct ImageOptions {
   bool training = false;           // otherwise images are as they are
   double mixup = 0;  // above 0: in training samples are mixed with another, by shares of Beta(mixup, mixup)
   OnBadFile on_bad_file = OnBadFile::refuse;
+  std::string skip_words = "--on-bad-file skip";  // how errors say what leaves such files out
   // Told of a file that is left out, once for each, on any thread.
   std::function<void(const std::string&)> report = {};
 };

@@ -40,6 +40,7 @@ ImageOptions options_of(const DataRequest& request, const Usual& usual, bool tra
                        .training = training && request.altered,
                        .mixup = request.mixup,
                        .on_bad_file = request.on_bad_file,
+                       .skip_words = request.skip_words,
                        .report = request.report};
   // Grey: one number stands for all three.
   if (request.sample.channels() == 1 && !request.normalization) {

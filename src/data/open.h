@@ -24,6 +24,7 @@ struct DataRequest {
   double validation = kValidationFraction;  // of the whole, where the data has no such part of its own
   std::uint64_t seed = kSeed;
   OnBadFile on_bad_file = OnBadFile::refuse;
+  std::string skip_words = ImageOptions().skip_words;
   std::function<void(const std::string&)> report = {};
   int threads = 0;           // that read ahead; 0: as many as there are cores, below: none
   std::int64_t ahead = 256;  // samples that they read ahead

@@ -193,6 +193,7 @@ TEST_F(OwnData, RefusalsSayWhatToDo) {
   expect_refusal(fmt::format("train digits@10 --data {} --weights {}", at("photos"), at("nosuch.safetensors")), 1,
                  {"nosuch.safetensors"});
   expect_refusal("train digits --lr 0 --backend reference", 1, {"--lr", "positive"});
+  expect_refusal("train digits --jitter 2 --backend reference", 1, {"--jitter 2", "between 0 and 1"});
 }
 
 }  // namespace
